@@ -1,0 +1,86 @@
+//! Records of a throughput test.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+/// What a throughput test sends.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct BenchProfile {
+    /// Requests that count.
+    pub requests: u32,
+    /// Requests in flight at a time.
+    pub concurrency: u32,
+    /// Prompt tokens of each request.
+    pub prompt_tokens: u32,
+    /// Output tokens asked of each request (`max_tokens`, with `ignore_eos`).
+    pub output_tokens: u32,
+    /// Requests sent first and not counted.
+    pub warmup: u32,
+    /// Longest time for one request.
+    pub request_limit: Duration,
+}
+
+/// How the prompt was made to size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PromptSizing {
+    /// Counted by the server's /tokenize.
+    Tokenize,
+    /// Measured from `usage.prompt_tokens` of a first request.
+    Usage,
+}
+
+/// One request, with times relative to the test's start.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RequestRecord {
+    /// Number within the test.
+    pub index: u32,
+    /// When the request was sent.
+    pub sent: Duration,
+    /// When each chunk that carried output (text or reasoning) arrived.
+    pub chunks: Vec<Duration>,
+    /// Output tokens: `usage.completion_tokens`, else the number of chunks.
+    pub output_tokens: u64,
+    /// Whether `output_tokens` is the server's count.
+    pub counted_by_server: bool,
+    /// Prompt tokens by `usage`.
+    pub prompt_tokens: Option<u64>,
+    /// Why it failed; `None` when it succeeded.
+    pub error: Option<String>,
+}
+
+/// What the throughput test tells while it runs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub enum BenchEvent {
+    /// It starts, with the profile that it will send.
+    Started(BenchProfile),
+    /// The prompt is made.
+    Prompt {
+        /// How.
+        sizing: PromptSizing,
+        /// Tokens it has, as counted.
+        tokens: u64,
+    },
+    /// Warm-up requests done.
+    Warmup {
+        /// Done so far.
+        done: u32,
+    },
+    /// A chunk with output arrived.
+    Token {
+        /// Since the test's start.
+        at: Duration,
+    },
+    /// A request is over.
+    Request(RequestRecord),
+    /// All are over.
+    Done {
+        /// From the first request that counts to the last answer.
+        duration: Duration,
+    },
+    /// The result was written to this file.
+    Saved(String),
+    /// It could not go on.
+    Failed(String),
+}

@@ -1,0 +1,153 @@
+//! Events: everything that changes the state, in one order.
+
+use serde::Serialize;
+
+use super::bench::BenchEvent;
+use super::command::{Command, Exit};
+use super::ids::{NodeId, RunId, Source};
+use super::intent::Intent;
+use super::link::LinkState;
+use super::load::LineFact;
+use super::observed::VerbFacts;
+use super::problem::Problem;
+use super::question::Question;
+use super::serving::{ServeFacts, ServerFacts};
+use super::time::Now;
+use super::{container, fabric, gpu, image, memory, ray, sockets};
+
+/// Something happened.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Event {
+    /// Who says so.
+    pub source: Source,
+    /// When the loop took it from its source.
+    pub at: Now,
+    /// What.
+    pub kind: EventKind,
+}
+
+/// Kinds of event.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub enum EventKind {
+    /// A connection changed. Never dropped.
+    Link(LinkState),
+    /// A probe's facts. Newest per source and kind wins.
+    Facts(Facts),
+    /// A probe that gave nothing, and why.
+    ProbeFailed {
+        /// Which.
+        probe: ProbeId,
+        /// Why, as a fragment.
+        why: String,
+    },
+    /// What parsers found wrong. The newest list of a source replaces the one before.
+    Problems(Vec<Problem>),
+    /// The server's or the dashboard's answer.
+    Server(ServerFacts),
+    /// A command starts on a node.
+    CommandStarted(CommandStart),
+    /// A command ended. Never dropped.
+    CommandDone(CommandDone),
+    /// A log has new lines (they stand beside the queue).
+    LogAdvanced {
+        /// Lines seen in all.
+        seq: u64,
+        /// Lines that the ring dropped.
+        dropped: u64,
+    },
+    /// A log line said something.
+    Line(LineFact),
+    /// An actor asks. Never dropped.
+    Question(Question),
+    /// The throughput test.
+    Bench(BenchEvent),
+    /// A person wants something.
+    Intent(Intent),
+    /// Time goes on.
+    Tick,
+    /// A line for the notices, such as a file that could not be written.
+    Notice(String),
+}
+
+/// What a probe found.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub enum Facts {
+    /// Host memory.
+    Memory(memory::MemoryFacts),
+    /// GPUs.
+    Gpus(gpu::GpuFacts),
+    /// Containers.
+    Containers(container::ContainerFacts),
+    /// Sockets.
+    Sockets(sockets::SocketFacts),
+    /// Interfaces.
+    Fabric(fabric::FabricFacts),
+    /// The image.
+    Image(image::ImageFacts),
+    /// Versions in the image.
+    Versions(image::VersionFacts),
+    /// Ray's membership, asked in the head's container.
+    Ray(ray::RayFacts),
+    /// Model-server processes.
+    Serve(ServeFacts),
+    /// A detached verb of the script engine.
+    Verb(VerbFacts),
+}
+
+/// The probes that a node can be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+pub enum ProbeId {
+    /// Memory, GPUs, containers, sockets and interfaces in one command.
+    Node,
+    /// The configured image.
+    Image,
+    /// Versions in the image (runs it once).
+    Versions,
+    /// Ray's membership, asked in the head's container.
+    Ray,
+    /// Model-server processes in the head's container.
+    Serve,
+    /// A detached verb of the script engine.
+    Verb,
+}
+
+/// What a command is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+pub enum Purpose {
+    /// A probe.
+    Probe(ProbeId),
+    /// A step of a plan.
+    Step,
+    /// A followed log.
+    Log,
+    /// A request to the model server that costs tokens.
+    Server,
+}
+
+/// A command starts.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CommandStart {
+    /// Unique within the console.
+    pub run: RunId,
+    /// Where.
+    pub node: NodeId,
+    /// What for.
+    pub purpose: Purpose,
+    /// What.
+    pub command: Command,
+}
+
+/// A command ended.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CommandDone {
+    /// Which.
+    pub run: RunId,
+    /// How.
+    pub exit: Exit,
+    /// Last lines of stdout, bounded and masked.
+    pub stdout: Vec<String>,
+    /// Last lines of stderr, bounded and masked.
+    pub stderr: Vec<String>,
+    /// How long it took, in milliseconds.
+    pub took_ms: u64,
+}

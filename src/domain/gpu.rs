@@ -1,0 +1,70 @@
+//! GPUs of a node, as nvidia-smi tells.
+
+use serde::Serialize;
+
+use super::units::{Bytes, Celsius, Percent, Watts};
+
+/// All GPUs of a node and what holds them.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct GpuFacts {
+    /// One entry a GPU, in nvidia-smi's order.
+    pub gpus: Vec<Gpu>,
+    /// Compute processes; empty when none runs.
+    pub processes: Vec<GpuProcess>,
+    /// Why there is no reading of the processes, when there is none.
+    pub processes_unknown: Option<String>,
+}
+
+impl GpuFacts {
+    /// Sum of what the compute processes hold. `None` when no list could be read or one of them has no number.
+    #[must_use]
+    pub fn held(&self) -> Option<Bytes> {
+        if self.processes_unknown.is_some() {
+            return None;
+        }
+        self.processes
+            .iter()
+            .map(|p| p.memory)
+            .try_fold(Bytes(0), |sum, m| Some(Bytes(sum.0.saturating_add(m?.0))))
+    }
+}
+
+/// One GPU. Each field is `None` where the tool prints `[N/A]` or another word for unknown.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Gpu {
+    /// Index as nvidia-smi numbers them.
+    pub index: u32,
+    /// Product name, such as `NVIDIA GB10`.
+    pub name: String,
+    /// Share of time in which a kernel ran.
+    pub utilization: Option<Percent>,
+    /// Memory of its own in use. `None` on unified memory (GB10).
+    pub memory_used: Option<Bytes>,
+    /// Memory of its own. `None` on unified memory (GB10).
+    pub memory_total: Option<Bytes>,
+    /// Power draw.
+    pub power: Option<Watts>,
+    /// Core temperature.
+    pub temperature: Option<Celsius>,
+}
+
+impl Gpu {
+    /// Whether the GPU has no memory of its own and uses the host's.
+    #[must_use]
+    pub fn unified(&self) -> bool {
+        self.memory_total.is_none()
+    }
+}
+
+/// A process that holds a GPU.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct GpuProcess {
+    /// Process id on the host.
+    pub pid: u32,
+    /// Program name as nvidia-smi prints it.
+    pub name: String,
+    /// GPU memory it holds.
+    pub memory: Option<Bytes>,
+    /// Id of the container it runs in (64 hex digits), when /proc tells.
+    pub container: Option<String>,
+}

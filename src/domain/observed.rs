@@ -1,0 +1,104 @@
+//! Everything that is known of the cluster, by node and reading. The planner and the step machine decide on this alone.
+
+use serde::Serialize;
+
+use super::container::ContainerFacts;
+use super::fabric::FabricFacts;
+use super::gpu::GpuFacts;
+use super::ids::NodeId;
+use super::image::{ImageFacts, VersionFacts};
+use super::link::LinkState;
+use super::memory::MemoryFacts;
+use super::ray::RayFacts;
+use super::reading::Reading;
+use super::serving::{Health, MetricsSample, ServeFacts, TokenProof};
+use super::sockets::SocketFacts;
+
+/// What is known of the cluster.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Observed {
+    /// By node, in the config's order.
+    pub nodes: Vec<NodeObserved>,
+    /// Ray's membership.
+    pub ray: Reading<RayFacts>,
+    /// The model server.
+    pub server: ServerObserved,
+}
+
+impl Observed {
+    /// Nothing known of so many nodes.
+    #[must_use]
+    pub fn of(nodes: usize) -> Self {
+        Self {
+            nodes: vec![NodeObserved::default(); nodes],
+            ..Self::default()
+        }
+    }
+
+    /// What is known of a node.
+    #[must_use]
+    pub fn node(&self, id: NodeId) -> Option<&NodeObserved> {
+        self.nodes.get(id.index())
+    }
+}
+
+/// What is known of a node.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct NodeObserved {
+    /// Its SSH connection.
+    pub link: LinkState,
+    /// Host memory.
+    pub memory: Reading<MemoryFacts>,
+    /// GPUs and what holds them.
+    pub gpus: Reading<GpuFacts>,
+    /// Containers.
+    pub containers: Reading<ContainerFacts>,
+    /// Listening sockets.
+    pub sockets: Reading<SocketFacts>,
+    /// Interfaces and RDMA devices.
+    pub fabric: Reading<FabricFacts>,
+    /// The configured image.
+    pub image: Reading<ImageFacts>,
+    /// Versions in the image.
+    pub versions: Reading<VersionFacts>,
+    /// Model-server processes in the container (head only).
+    pub serve: Reading<ServeFacts>,
+    /// The script engine's verb that runs detached on the node.
+    pub verb: Reading<VerbFacts>,
+}
+
+/// A detached verb of the script engine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub enum VerbFacts {
+    /// None of ours is there.
+    None,
+    /// It runs.
+    Running {
+        /// Verb's name, such as `head`.
+        verb: String,
+        /// Last lines of its output.
+        tail: Vec<String>,
+    },
+    /// It ended.
+    Ended {
+        /// Verb's name.
+        verb: String,
+        /// Exit code.
+        code: i32,
+        /// Last lines of its output.
+        tail: Vec<String>,
+    },
+}
+
+/// What is known of the model server.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct ServerObserved {
+    /// /health.
+    pub health: Reading<Health>,
+    /// Names in /v1/models.
+    pub models: Reading<Vec<String>>,
+    /// A token that came back since the server's last start.
+    pub token: Reading<TokenProof>,
+    /// Last scrape.
+    pub metrics: Reading<MetricsSample>,
+}

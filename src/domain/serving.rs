@@ -1,0 +1,103 @@
+//! The model server: its process and its HTTP answers.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::units::Percent;
+
+/// The serve process on the head.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct ServeFacts {
+    /// Model-server processes seen in the container, the topmost ones only.
+    pub processes: Vec<ServeProcess>,
+}
+
+/// A model-server process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ServeProcess {
+    /// Process id inside the container.
+    pub pid: u32,
+    /// The value of `BRINGUP_SERVE` in its environment: a hash of the command that started it. `None` when others started it.
+    pub mark: Option<String>,
+    /// Its command line, secrets masked.
+    pub command: String,
+    /// Seconds since it started.
+    pub up_seconds: Option<u64>,
+}
+
+/// Name of the variable that marks a serve process as ours.
+pub const SERVE_MARK: &str = "BRINGUP_SERVE";
+
+/// What one question to the server can be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+pub enum ServerProbe {
+    /// GET /health.
+    Health,
+    /// GET /v1/models.
+    Models,
+    /// GET /metrics.
+    Metrics,
+    /// One generated token, POST /v1/completions.
+    Token,
+    /// Ray's dashboard, GET /api/v0/nodes.
+    Ray,
+}
+
+/// An answer of the server, or of Ray's dashboard.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub enum ServerFacts {
+    /// GET /health.
+    Health(Health),
+    /// Names in /v1/models, or why there are none.
+    Models(Result<Vec<String>, String>),
+    /// A scrape of /metrics.
+    Metrics(Result<MetricsSample, String>),
+    /// What one asked token came to.
+    Token(Result<TokenProof, String>),
+    /// Ray's dashboard.
+    Ray(Result<super::ray::RayFacts, String>),
+}
+
+/// What /health said.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub enum Health {
+    /// 200.
+    Ok,
+    /// Another status.
+    Status(u16),
+    /// The port refuses: nothing listens yet.
+    Refused,
+    /// No answer in time, or the tunnel is down.
+    Unreachable(String),
+}
+
+/// A token came back.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TokenProof {
+    /// Model that answered.
+    pub model: String,
+    /// Tokens generated, from `usage`.
+    pub tokens: u64,
+    /// Request to answer.
+    pub took: Duration,
+}
+
+/// One scrape of /metrics: counters summed over engines. `None` where the server does not export it.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct MetricsSample {
+    /// `vllm:generation_tokens_total`.
+    pub generation_tokens: Option<f64>,
+    /// `vllm:prompt_tokens_total`.
+    pub prompt_tokens: Option<f64>,
+    /// `vllm:num_requests_running`.
+    pub running: Option<f64>,
+    /// `vllm:num_requests_waiting`.
+    pub waiting: Option<f64>,
+    /// `vllm:kv_cache_usage_perc` (or `gpu_cache_usage_perc`), as percent.
+    pub kv_cache: Option<Percent>,
+    /// Sum of `vllm:request_success_total`.
+    pub finished: Option<f64>,
+    /// `process_start_time_seconds`: a change means another process answers.
+    pub started: Option<f64>,
+}

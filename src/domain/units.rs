@@ -1,0 +1,46 @@
+//! Quantities that carry their unit in their type.
+
+use serde::Serialize;
+
+/// Bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize)]
+pub struct Bytes(pub u64);
+
+impl Bytes {
+    /// From kibibytes, as /proc/meminfo gives them under the name kB.
+    #[must_use]
+    pub fn from_kib(n: u64) -> Self {
+        Self(n.saturating_mul(1024))
+    }
+
+    /// From mebibytes, as nvidia-smi gives them.
+    #[must_use]
+    pub fn from_mib(n: u64) -> Self {
+        Self(n.saturating_mul(1 << 20))
+    }
+
+    /// In gibibytes.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "shown with one decimal")]
+    pub fn gib(self) -> f64 {
+        self.0 as f64 / f64::from(1u32 << 30)
+    }
+
+    /// `self - other`, zero when that is below zero.
+    #[must_use]
+    pub fn minus(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+}
+
+/// A share in percent, 0 to 100.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize)]
+pub struct Percent(pub f32);
+
+/// Electric power in watts.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize)]
+pub struct Watts(pub f32);
+
+/// Temperature in degrees Celsius.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize)]
+pub struct Celsius(pub f32);

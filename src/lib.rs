@@ -1,0 +1,8 @@
+//! bringup: an operator console in the terminal for serving a large language model across several GPU nodes.
+//!
+//! This is the map of the rooms. Pure rooms take text or values and give values: no IO, no clock, no spawn, no environment, no panic. Shells touch the
+//! world and hold as little logic as possible. `tests/rooms.rs` checks who may import whom.
+
+pub mod config;
+pub mod domain;
+pub mod plan;
