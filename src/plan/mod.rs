@@ -3,7 +3,11 @@
 //! Owns plans as data, the conditions that are judged on observed facts, and the step machine. Never runs anything.
 
 pub mod condition;
+pub mod machine;
+pub mod status;
 pub mod types;
 
 pub use condition::Condition;
+pub use machine::Machine;
+pub use status::{StepState, StepStatus};
 pub use types::{Plan, PlannedCommand, Refusal, Step, StepKind};

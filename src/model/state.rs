@@ -1,0 +1,271 @@
+//! The state of the console.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::config::Config;
+use crate::domain::command::{Command, Exit};
+use crate::domain::event::Purpose;
+use crate::domain::intent::{Mode, Pane};
+use crate::domain::link::LinkState;
+use crate::domain::observed::Observed;
+use crate::domain::problem::Problem;
+use crate::domain::question::Question;
+use crate::domain::{NodeId, Now, Reading, RunId, Source, Stamp};
+use crate::plan::{Machine, Plan};
+
+use super::bench::BenchView;
+use super::load::Load;
+use super::series::Series;
+
+/// Commands kept in the list; the oldest that has ended goes first.
+pub const COMMANDS: usize = 500;
+
+/// Notices kept.
+pub const NOTICES: usize = 50;
+
+/// Everything that the console knows.
+#[derive(Debug, Clone)]
+pub struct State {
+    /// The checked configuration.
+    pub config: Arc<Config>,
+    /// Switches of this console.
+    pub options: Options,
+    /// When the console started.
+    pub started: Now,
+    /// Time of the latest event.
+    pub now: Now,
+    /// What is known of the cluster.
+    pub observed: Observed,
+    /// Jump hosts, in the config's order.
+    pub hops: Vec<LinkState>,
+    /// Nodes, in the config's order.
+    pub nodes: Vec<NodeView>,
+    /// The model server.
+    pub server: ServerView,
+    /// Plan that waits for Enter.
+    pub plan: Option<Plan>,
+    /// The latest run: it stays on the screen until the next.
+    pub run: Option<Machine>,
+    /// Commands that ran, oldest first.
+    pub commands: VecDeque<CommandEntry>,
+    /// Open questions, oldest first.
+    pub questions: VecDeque<Question>,
+    /// Things to tell, newest last.
+    pub notices: VecDeque<Notice>,
+    /// The latest throughput test.
+    pub bench: Option<BenchView>,
+    /// The screen.
+    pub screen: Screen,
+    /// Whether the console is leaving.
+    pub quit: Quit,
+    pub(super) next_run: u64,
+}
+
+/// Switches of a console.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Options {
+    /// Never ask the server for a token: say *answering* instead of *ready*.
+    pub no_probe: bool,
+}
+
+/// What the screen shows of a node beside its readings.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct NodeView {
+    /// The load of the model.
+    pub load: Load,
+    /// Its log.
+    pub log: LogMeta,
+    /// Since when commands could run on it; `None` when they can't.
+    pub linked_at: Option<Stamp>,
+    /// What the latest probes found wrong.
+    pub problems: Vec<Problem>,
+    /// GPU utilisation in percent, the mean over the node's GPUs.
+    pub utilization: Series,
+    /// Memory in use in GiB: the GPUs' own, or the host's where the GPU shares it.
+    pub memory: Series,
+}
+
+/// Where a node's log stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct LogMeta {
+    /// Lines seen in all.
+    pub seq: u64,
+    /// Lines that the ring dropped.
+    pub dropped: u64,
+    /// When the last line came.
+    pub at: Option<Stamp>,
+}
+
+/// The model server as the screen shows it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct ServerView {
+    /// Where it stands.
+    pub state: ServingState,
+    /// Since when.
+    pub since: Stamp,
+    /// Generated tokens per second, from two scrapes.
+    pub generation: Reading<f64>,
+    /// Prompt tokens per second, from two scrapes.
+    pub prompt: Reading<f64>,
+    /// History of `generation`.
+    pub generation_history: Series,
+    /// History of `prompt`.
+    pub prompt_history: Series,
+}
+
+/// Where the model server stands.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ServingState {
+    /// Nothing is known, and why.
+    #[default]
+    Unknown,
+    /// No process, and the port refuses.
+    Down,
+    /// A process runs and the port refuses.
+    Loading,
+    /// /health says 200; no token came back yet.
+    Answering,
+    /// A token came back.
+    Ready,
+    /// It was ready, and something is missing now.
+    Degraded(String),
+    /// It ended or broke, and why.
+    Failed(String),
+}
+
+impl ServingState {
+    /// The word on the screen and in JSON.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Unknown => "unknown",
+            Self::Down => "down",
+            Self::Loading => "loading",
+            Self::Answering => "answering",
+            Self::Ready => "ready",
+            Self::Degraded(_) => "degraded",
+            Self::Failed(_) => "failed",
+        }
+    }
+}
+
+/// One command in the list.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CommandEntry {
+    /// Which.
+    pub run: RunId,
+    /// Where.
+    pub node: NodeId,
+    /// What for.
+    pub purpose: Purpose,
+    /// What.
+    pub command: Command,
+    /// When it started (the latest time, for a probe that repeats).
+    pub started: Now,
+    /// How it ended and how long it took in milliseconds; `None` while it runs.
+    pub ended: Option<(Exit, u64)>,
+    /// Times it ran: a probe that repeats is one line.
+    pub times: u64,
+    /// Last lines of its output.
+    pub output: Vec<String>,
+}
+
+/// Something to tell.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Notice {
+    /// When.
+    pub at: Now,
+    /// About what.
+    pub source: Source,
+    /// One sentence.
+    pub text: String,
+}
+
+/// What the screen shows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Screen {
+    /// What stands over the panes.
+    pub mode: Mode,
+    /// The focused pane.
+    pub focus: Pane,
+    /// Whether the focused pane has the whole screen.
+    pub zoom: bool,
+    /// Where each log is scrolled to: the number of the last visible line; a pane that follows has no entry.
+    pub held: BTreeMap<NodeId, u64>,
+    /// Lines that an overlay is scrolled down by.
+    pub overlay_top: u16,
+}
+
+impl Default for Screen {
+    fn default() -> Self {
+        Self {
+            mode: Mode::default(),
+            focus: Pane::Node(0),
+            zoom: false,
+            held: BTreeMap::new(),
+            overlay_top: 0,
+        }
+    }
+}
+
+/// Whether the console is leaving.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub enum Quit {
+    /// No.
+    #[default]
+    No,
+    /// Asked once: no new steps, commands in flight are waited for.
+    Asked,
+    /// Asked again.
+    Now,
+}
+
+impl State {
+    /// Nothing known yet.
+    #[must_use]
+    pub fn new(config: Arc<Config>, options: Options, started: Now) -> Self {
+        let nodes = config.nodes.len();
+        Self {
+            hops: vec![LinkState::Idle; config.ssh.jump.len()],
+            nodes: vec![NodeView::default(); nodes],
+            observed: Observed::of(nodes),
+            config,
+            options,
+            started,
+            now: started,
+            server: ServerView::default(),
+            plan: None,
+            run: None,
+            commands: VecDeque::new(),
+            questions: VecDeque::new(),
+            notices: VecDeque::new(),
+            bench: None,
+            screen: Screen::default(),
+            quit: Quit::No,
+            next_run: 0,
+        }
+    }
+
+    /// The panes, in the order of their numbers.
+    pub fn panes(&self) -> impl Iterator<Item = Pane> + use<> {
+        let nodes = u16::try_from(self.nodes.len()).unwrap_or(u16::MAX);
+        let bench = self.bench.is_some().then_some(Pane::Bench);
+        (0..nodes)
+            .map(Pane::Node)
+            .chain([Pane::Ray, Pane::Serving])
+            .chain(bench)
+    }
+
+    /// The node whose log is in front, when one is.
+    #[must_use]
+    pub fn focused_node(&self) -> Option<NodeId> {
+        match self.screen.focus {
+            Pane::Node(n) => Some(NodeId(n)),
+            Pane::Ray | Pane::Serving | Pane::Bench => None,
+        }
+    }
+}
