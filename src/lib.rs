@@ -5,5 +5,6 @@
 
 pub mod config;
 pub mod domain;
+pub mod measure;
 pub mod model;
 pub mod plan;

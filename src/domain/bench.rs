@@ -29,6 +29,20 @@ pub enum PromptSizing {
     Tokenize,
     /// Measured from `usage.prompt_tokens` of a first request.
     Usage,
+    /// The server counts neither: made to about the size that was asked.
+    Estimate,
+}
+
+impl PromptSizing {
+    /// The word in the result file and on the screen.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Tokenize => "tokenize",
+            Self::Usage => "usage",
+            Self::Estimate => "estimate",
+        }
+    }
 }
 
 /// One request, with times relative to the test's start.
@@ -59,7 +73,7 @@ pub enum BenchEvent {
     Prompt {
         /// How.
         sizing: PromptSizing,
-        /// Tokens it has, as counted.
+        /// Tokens it has, as counted; with [`PromptSizing::Estimate`] the number that was asked.
         tokens: u64,
     },
     /// Warm-up requests done.
@@ -67,10 +81,14 @@ pub enum BenchEvent {
         /// Done so far.
         done: u32,
     },
-    /// A chunk with output arrived.
+    /// Output arrived. Not one event a chunk: the sender puts chunks of a short time together, and the newest may replace those before it.
     Token {
         /// Since the test's start.
         at: Duration,
+        /// Chunks with output of all requests so far.
+        chunks: u64,
+        /// Time to first token, when this was a request's first chunk.
+        ttft: Option<Duration>,
     },
     /// A request is over.
     Request(RequestRecord),

@@ -1,21 +1,15 @@
 //! The throughput test as the console shows it.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use serde::Serialize;
 
 use crate::domain::Stamp;
 use crate::domain::bench::{BenchEvent, BenchProfile, PromptSizing, RequestRecord};
+use crate::measure::Live;
 
 /// Request records kept; a profile larger than this is refused by the config.
 pub const RECORDS: usize = 100_000;
-
-/// Window of the live rate.
-pub const LIVE_WINDOW: Duration = Duration::from_secs(3);
-
-/// Token stamps kept for the live rate.
-const STAMPS: usize = 65_536;
 
 /// One run of the throughput test.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -34,8 +28,9 @@ pub struct BenchView {
     pub phase: BenchPhase,
     /// File of the result.
     pub saved: Option<String>,
-    /// Arrivals of chunks within the live window, relative to the test's start.
-    arrivals: VecDeque<Duration>,
+    /// Figures while it runs.
+    #[serde(skip)]
+    pub live: Live,
 }
 
 /// Where a test stands.
@@ -61,7 +56,7 @@ impl BenchView {
             records: Vec::new(),
             phase: BenchPhase::Running,
             saved: None,
-            arrivals: VecDeque::new(),
+            live: Live::default(),
         }
     }
 
@@ -73,16 +68,12 @@ impl BenchView {
 
     /// Takes an event.
     pub fn take(&mut self, event: BenchEvent) {
+        self.live.take(&event);
         match event {
             BenchEvent::Started(profile) => self.profile = profile,
             BenchEvent::Prompt { sizing, tokens } => self.prompt = Some((sizing, tokens)),
             BenchEvent::Warmup { done } => self.warmup = done,
-            BenchEvent::Token { at } => {
-                self.arrivals.push_back(at);
-                while self.arrivals.len() > STAMPS || self.arrivals.front().is_some_and(|f| *f + LIVE_WINDOW < at) {
-                    self.arrivals.pop_front();
-                }
-            }
+            BenchEvent::Token { .. } => {}
             BenchEvent::Request(record) => {
                 if self.records.len() < RECORDS {
                     self.records.push(record);
@@ -93,15 +84,6 @@ impl BenchView {
             BenchEvent::Failed(why) => self.phase = BenchPhase::Failed(why),
         }
     }
-
-    /// Output chunks per second over the live window; `None` before two arrived.
-    #[must_use]
-    #[expect(clippy::cast_precision_loss, reason = "a rate for the screen")]
-    pub fn live_rate(&self) -> Option<f64> {
-        let (first, last) = (self.arrivals.front()?, self.arrivals.back()?);
-        let span = last.checked_sub(*first)?.as_secs_f64();
-        (span > 0.0).then(|| (self.arrivals.len() - 1) as f64 / span)
-    }
 }
 
 #[cfg(test)]
@@ -109,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_live_rate_counts_the_last_seconds_only() {
+    fn records_are_kept_and_the_live_figures_follow() {
         let profile = BenchProfile {
             requests: 1,
             concurrency: 1,
@@ -119,12 +101,27 @@ mod tests {
             request_limit: Duration::from_secs(1),
         };
         let mut view = BenchView::new(profile, Stamp(0));
-        assert_eq!(view.live_rate(), None);
-        for ms in [0, 100, 10_000, 10_500, 11_000] {
+        for (ms, chunks) in [(0, 1), (100, 2), (10_000, 3), (10_500, 4), (11_000, 5)] {
             view.take(BenchEvent::Token {
                 at: Duration::from_millis(ms),
+                chunks,
+                ttft: None,
             });
         }
-        assert_eq!(view.live_rate(), Some(2.0));
+        assert_eq!(view.live.recent_rate(), Some(2.0));
+        view.take(BenchEvent::Request(RequestRecord {
+            index: 0,
+            sent: Duration::ZERO,
+            chunks: vec![Duration::from_millis(10)],
+            output_tokens: 1,
+            counted_by_server: true,
+            prompt_tokens: None,
+            error: None,
+        }));
+        assert_eq!((view.records.len(), view.live.successes()), (1, 1));
+        view.take(BenchEvent::Done {
+            duration: Duration::from_secs(11),
+        });
+        assert!(!view.running());
     }
 }
