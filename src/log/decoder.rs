@@ -1,0 +1,307 @@
+//! Bytes of a log to lines.
+
+use super::line::{Line, Stream};
+use super::row::Row;
+
+/// Most bytes between two line ends or carriage returns after which an escape sequence that has not ended is given up: without it, one that never
+/// ends would swallow the rest of the log and grow without bound.
+const MAX_RUN: usize = 64 * 1024;
+
+/// Cancels an escape sequence, in any state of the parser.
+const CANCEL: &[u8] = &[0x18];
+
+/// What new bytes did to a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LineEdit {
+    /// A line has ended.
+    Push(Line),
+    /// The line that is being written now; takes the place of the stream's live line. `None` takes it away.
+    Live(Stream, Option<Line>),
+}
+
+/// Decodes the two streams of one source.
+#[derive(Default)]
+pub struct Decoder {
+    out: Lane,
+    err: Lane,
+}
+
+/// One stream.
+#[derive(Default)]
+struct Lane {
+    parser: vte::Parser,
+    row: Row,
+    /// Bytes since the last line end or carriage return.
+    run: usize,
+    /// A live line was given and not taken away.
+    shown: bool,
+}
+
+impl Decoder {
+    /// A decoder at the start of a log.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the next bytes of a stream and gives the lines that they end, then the line that they leave unfinished.
+    pub fn feed(&mut self, stream: Stream, bytes: &[u8], sink: &mut impl FnMut(LineEdit)) {
+        let lane = self.lane(stream);
+        lane.advance(stream, bytes, sink);
+        lane.show(stream, sink);
+    }
+
+    /// The stream has ended: an unfinished line is a line.
+    pub fn finish(&mut self, stream: Stream, sink: &mut impl FnMut(LineEdit)) {
+        let lane = self.lane(stream);
+        lane.cancel();
+        if !lane.row.untouched() {
+            lane.end(stream, sink);
+        }
+        lane.show(stream, sink);
+    }
+
+    fn lane(&mut self, stream: Stream) -> &mut Lane {
+        match stream {
+            Stream::Out => &mut self.out,
+            Stream::Err => &mut self.err,
+        }
+    }
+}
+
+impl Lane {
+    fn advance(&mut self, stream: Stream, bytes: &[u8], sink: &mut impl FnMut(LineEdit)) {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let room = MAX_RUN - self.run;
+            let stop = rest.iter().take(room).position(|b| matches!(b, b'\n' | b'\r'));
+            let (text, tail) = rest.split_at(stop.unwrap_or_else(|| rest.len().min(room)));
+            self.parser.advance(&mut self.row, text);
+            self.run += text.len();
+            rest = tail;
+            if stop.is_some() {
+                self.cancel();
+                if tail.starts_with(b"\n") {
+                    self.end(stream, sink);
+                } else {
+                    self.row.carriage_return();
+                }
+                rest = tail.get(1..).unwrap_or_default();
+            } else if self.run == MAX_RUN {
+                self.cancel();
+            }
+        }
+    }
+
+    /// Gives up an escape sequence or a character that has not ended.
+    fn cancel(&mut self) {
+        self.parser.advance(&mut self.row, CANCEL);
+        self.run = 0;
+    }
+
+    fn end(&mut self, stream: Stream, sink: &mut impl FnMut(LineEdit)) {
+        if let Some(line) = self.row.end(stream) {
+            // A ring drops the stream's live line with the line that ends it.
+            self.shown = false;
+            sink(LineEdit::Push(line));
+        }
+    }
+
+    fn show(&mut self, stream: Stream, sink: &mut impl FnMut(LineEdit)) {
+        let live = self.row.live(stream);
+        if live.is_some() || self.shown {
+            self.shown = live.is_some();
+            sink(LineEdit::Live(stream, live));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::line::{Color, Span, Style};
+
+    /// Everything that bytes on stderr come to, fed as one piece.
+    fn decode(bytes: &[u8]) -> (Vec<Line>, Option<Line>) {
+        let mut decoder = Decoder::new();
+        let (mut lines, mut live) = (Vec::new(), None);
+        decoder.feed(Stream::Err, bytes, &mut |edit| match edit {
+            LineEdit::Push(line) => lines.push(line),
+            LineEdit::Live(_, line) => live = line,
+        });
+        (lines, live)
+    }
+
+    fn texts(bytes: &[u8]) -> Vec<String> {
+        decode(bytes).0.iter().map(Line::plain).collect()
+    }
+
+    #[test]
+    fn line_ends_of_every_kind_are_one_line_end() {
+        assert_eq!(texts(b"a\r\nb\r\r\n\nc\n"), ["a", "b", "", "c"]);
+    }
+
+    #[test]
+    fn control_characters_and_escapes_do_not_survive() {
+        let cases: [(&[u8], &str); 14] = [
+            (b"a\0b\x07c\x7fd", "abcd"),
+            (b"\x1b]0;title\x07x\x1b]52;c;aGk=\x1b\\y", "xy"),
+            (b"\x1bPq#0\x1b\\z\x1b_apc\x1b\\\x1b^pm\x1b\\!", "z!"),
+            (b"\x1b[2;Kyarn \x1b[?25linstall\x1b[1000h", "yarn install"),
+            (b"a\tb\tc", "a       b       c"),
+            ("a\u{85}b\u{9b}31mc".as_bytes(), "ab31mc"),
+            (b"a\x9b31mb", "a31mb"),
+            ("x\u{200b}y\u{feff}z\u{ad}".as_bytes(), "xyz"),
+            ("admin\u{202e}gnp.exe".as_bytes(), "admin\u{fffd}gnp.exe"),
+            (
+                "e\u{301}\u{301}\u{301}\u{301}\u{301}\u{301}".as_bytes(),
+                "e\u{301}\u{301}\u{301}\u{301}",
+            ),
+            (b"\xff\xfeok\xe2\x96", "\u{fffd}\u{fffd}ok\u{fffd}"),
+            (b"12345\x08\x08ab", "123ab"),
+            (b"\x1b]unterminated", ""),
+            (b"ab\x1b[31", "ab"),
+        ];
+        for (bytes, expected) in cases {
+            let mut input = bytes.to_vec();
+            input.extend(b"\nnext\n");
+            assert_eq!(
+                texts(&input),
+                [expected, "next"],
+                "{:?}",
+                String::from_utf8_lossy(bytes)
+            );
+        }
+    }
+
+    #[test]
+    fn colours_become_spans() {
+        let (lines, _) = decode(b"\x1b[0;36m(APIServer pid=1)\x1b[0;0m \x1b[1mINFO\x1b[0m x  \n");
+        let span = |text: &str, style: Style| Span {
+            text: text.into(),
+            style,
+        };
+        let cyan = Style {
+            fg: Some(Color::Cyan),
+            ..Style::default()
+        };
+        let bold = Style {
+            bold: true,
+            ..Style::default()
+        };
+        let plain = Style::default();
+        let expected = [
+            span("(APIServer pid=1)", cyan),
+            span(" ", plain),
+            span("INFO", bold),
+            span(" x", plain),
+        ];
+        assert_eq!(lines.first().unwrap().spans, expected);
+    }
+
+    #[test]
+    fn a_character_split_between_chunks_stays_whole() {
+        let mut decoder = Decoder::new();
+        let mut lines = Vec::new();
+        for byte in "▌█é\n".as_bytes() {
+            decoder.feed(Stream::Out, &[*byte], &mut |edit| {
+                if let LineEdit::Push(line) = edit {
+                    lines.push(line.plain());
+                }
+            });
+        }
+        assert_eq!(lines, ["▌█é"]);
+    }
+
+    #[test]
+    fn a_bar_is_one_live_line() {
+        let (lines, live) = decode("x:   0%|    | 0/4 [00:00<?]\rx:  25%|█   | 1/4 [00:01<00:03]".as_bytes());
+        assert_eq!(lines, []);
+        let live = live.unwrap();
+        assert_eq!(live.plain(), "x:  25%|█   | 1/4 [00:01<00:03]");
+        assert!(live.live);
+        assert_eq!(live.bar.unwrap().percent, 25);
+    }
+
+    #[test]
+    fn a_shorter_text_over_a_longer_one_needs_an_erase() {
+        assert_eq!(texts(b"abcdef\rxy\n"), ["xycdef"]);
+        assert_eq!(texts(b"abcdef\rxy\x1b[K\n"), ["xy"]);
+        assert_eq!(texts(b"abcdef\r\x1b[2Kxy\n"), ["xy"]);
+        assert_eq!(texts(b"abc\x1b[1Gx\x1b[2Cy\n"), ["xbcy"]);
+        assert_eq!(texts(b"abc\x1b[99999Gx\n").concat().len(), MAX_JUMP);
+    }
+
+    /// Columns that a cursor movement can make at most.
+    const MAX_JUMP: usize = 513;
+
+    #[test]
+    fn a_cursor_that_leaves_the_line_starts_it_anew() {
+        assert_eq!(texts(b"one\x1b[1Atwo\n"), ["two"]);
+        assert_eq!(texts(b"\x1b[3A\x1b[2K\rabc: Pulling\x1b[3B\n"), ["abc: Pulling"]);
+    }
+
+    #[test]
+    fn an_owner_prefix_stays_before_its_bar() {
+        let bar = "Loading shards:   7% Completed | 1/14 [00:00<00:01,  7.28it/s]";
+        let owned = format!("(RayWorkerProc pid=490) {bar}");
+        for input in [
+            format!("\x1b[36m(RayWorkerProc pid=490)\x1b[0m \r{bar}\n"),
+            format!("\x1b[36m(RayWorkerProc pid=490)\x1b[0m \n{bar}\n"),
+            format!("\x1b[36m(RayWorkerProc pid=490)\x1b[0m \n\r{bar}\n"),
+        ] {
+            let (lines, _) = decode(input.as_bytes());
+            assert_eq!(lines.len(), 1, "{input:?}");
+            let line = lines.first().unwrap();
+            assert_eq!(line.plain(), owned);
+            assert_eq!(line.bar.as_ref().unwrap().percent, 7);
+        }
+        assert_eq!(texts(b"(RayWorkerProc pid=490) \nplain\n"), ["plain"]);
+    }
+
+    #[test]
+    fn the_time_of_docker_is_taken_off() {
+        let (lines, _) = decode(
+            b"2026-11-29T17:04:55.516948455Z INFO a\n2026-11-29T17:04:56.000000001Z \n2026-11-29 17:04:55 b\n\
+              2026-11-29T17:04:57.000000001Z \rx:  25%|  | 1/4 [\n",
+        );
+        let seen: Vec<_> = lines.iter().map(|l| (l.time.as_deref(), l.plain())).collect();
+        assert_eq!(
+            seen,
+            [
+                (Some("2026-11-29T17:04:55.516948455Z"), "INFO a".to_owned()),
+                (Some("2026-11-29T17:04:56.000000001Z"), String::new()),
+                (None, "2026-11-29 17:04:55 b".to_owned()),
+                (Some("2026-11-29T17:04:57.000000001Z"), "x:  25%|  | 1/4 [".to_owned()),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_long_line_is_cut_and_says_so() {
+        let mut input = vec![b'a'; 200_000];
+        input.extend(b"\nb\n");
+        let (lines, _) = decode(&input);
+        assert_eq!(lines.len(), 2);
+        let (long, next) = (lines.first().unwrap(), lines.last().unwrap());
+        assert!(long.cut);
+        assert_eq!(long.plain().len(), super::super::row::MAX_CELLS);
+        assert_eq!((next.plain().as_str(), next.cut), ("b", false));
+    }
+
+    #[test]
+    fn the_last_line_needs_no_line_end() {
+        let mut decoder = Decoder::new();
+        let mut edits = Vec::new();
+        decoder.feed(Stream::Out, b"bye", &mut |e| edits.push(e));
+        decoder.finish(Stream::Out, &mut |e| edits.push(e));
+        decoder.finish(Stream::Out, &mut |e| edits.push(e));
+        let mut live = Line::of(Stream::Out, "bye");
+        live.live = true;
+        let expected = [
+            LineEdit::Live(Stream::Out, Some(live)),
+            LineEdit::Push(Line::of(Stream::Out, "bye")),
+        ];
+        assert_eq!(edits, expected);
+    }
+}
