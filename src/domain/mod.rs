@@ -29,6 +29,7 @@ pub mod sockets;
 pub mod step;
 pub mod time;
 pub mod units;
+pub mod wrap;
 
 pub use ids::{HopId, NodeId, QuestionId, Role, RunId, Source, StepId};
 pub use reading::{Reading, Reason};

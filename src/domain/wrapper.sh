@@ -1,0 +1,55 @@
+# $h holds: bytes of the script, nonce, kind, limit, silence, tick, secret or "-". Standard input: the script, the secret's line if any, then a
+# newline every few seconds. Three watchers write words into one pipe; the block after it is the only one that decides.
+set -- $h
+LC_ALL=C PATH="$PATH:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin:/snap/bin"
+BRINGUP=$(dd bs="$1" count=1 iflag=fullblock 2>/dev/null || dd ibs=1 count="$1" 2>/dev/null)
+case $BRINGUP in *"# end $2") ;; *) exit 125 ;; esac
+export LC_ALL PATH BRINGUP
+own=
+command -v setsid >/dev/null 2>&1 && own=setsid
+body='eval "unset BRINGUP; $BRINGUP"'
+beat='while sleep "$0"; do echo tick; done'
+echo "$2"
+echo "$2" >&2
+exec 3<&0 4>&1 5>&2 </dev/null >/dev/null 2>&1
+{
+  if [ "$7" = secret ]; then
+    IFS= read -r key <&3 || exit
+    printf '%s\n' "$key" | $own /bin/sh -c "$body" bringup >&4 2>&5 3<&- 4>&- 5>&- &
+  else
+    $own /bin/sh -c "$body" bringup >&4 2>&5 3<&- 4>&- 5>&- &
+  fi
+  run=$!
+  echo "run $run"
+  { while read -r byte; do echo byte; done; echo end; } <&3 3<&- 4>&- 5>&- &
+  ear=$!
+  $own /bin/sh -c "$beat" "$6" 3<&- 4>&- 5>&- &
+  clock=$!
+  wait "$run"
+  echo "code $?"
+  kill -s KILL "$ear"
+  kill -s KILL -- "-$clock" || kill -s KILL "$clock"
+  kill -s KILL -- "-$clock"
+  wait
+} | {
+  exec 3<&- 4>&- 5>&-
+  quiet=0 all=0 ending=0
+  stop() { kill -s "$1" -- "-$run" || kill -s "$1" "$run"; }
+  while read -r word value; do
+    case $word in
+    run) run=$value ;;
+    byte) quiet=0 ;;
+    tick)
+      quiet=$((quiet + $6)) all=$((all + $6))
+      if [ "$ending" -gt 1 ]; then stop KILL
+      elif [ "$ending" -eq 1 ]; then ending=2
+      elif [ "$quiet" -gt "$5" ] || { [ "$4" -gt 0 ] && [ "$all" -gt "$4" ]; }; then ending=1; stop TERM
+      fi ;;
+    end) [ "$ending" -gt 0 ] || { ending=1; stop TERM; } ;;
+    code)
+      [ "$ending" -eq 0 ] || kill -s KILL -- "-$run"
+      exit "$value" ;;
+    esac
+  done
+  exit 125
+}

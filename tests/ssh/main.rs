@@ -1,0 +1,5 @@
+//! The SSH room against a real shell, an in-process server and a real sshd.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod wrapper;
