@@ -92,6 +92,39 @@ pub enum Facts {
     Serve(ServeFacts),
     /// A detached verb of the script engine.
     Verb(VerbFacts),
+    /// One of these could not be read, and why: no driver, no permission. What was read beside it stands.
+    Absent {
+        /// Which.
+        what: Subject,
+        /// Why, as a fragment.
+        why: String,
+    },
+}
+
+/// What facts can be about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Subject {
+    /// [`Facts::Memory`].
+    Memory,
+    /// [`Facts::Gpus`].
+    Gpus,
+    /// [`Facts::Containers`].
+    Containers,
+    /// [`Facts::Sockets`].
+    Sockets,
+    /// [`Facts::Fabric`].
+    Fabric,
+    /// [`Facts::Image`].
+    Image,
+    /// [`Facts::Versions`].
+    Versions,
+    /// [`Facts::Ray`].
+    Ray,
+    /// [`Facts::Serve`].
+    Serve,
+    /// [`Facts::Verb`].
+    Verb,
 }
 
 /// The probes that a node can be asked.
