@@ -5,6 +5,7 @@
 
 pub mod config;
 pub mod domain;
+pub mod engine;
 pub mod log;
 pub mod measure;
 pub mod model;
