@@ -3,9 +3,9 @@
 //! This is the map of the rooms. Pure rooms take text or values and give values: no IO, no clock, no spawn, no environment, no panic. Shells touch the
 //! world and hold as little logic as possible. `tests/rooms.rs` checks who may import whom.
 
+pub mod api;
 pub mod config;
 pub mod domain;
-pub mod engine;
 pub mod log;
 pub mod measure;
 pub mod model;

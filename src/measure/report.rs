@@ -3,6 +3,7 @@
 //! The definitions are those of `vllm bench serve` (vLLM 0.33, `benchmarks/serve.py` and `benchmarks/lib/endpoint_request_func.py`), so that results
 //! can be set side by side. Other clients use the same words for other things: what guidellm and aiperf call ITL is TPOT here.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -127,7 +128,7 @@ fn errors(records: &[RequestRecord]) -> Vec<(String, u64)> {
         *counts.entry(error).or_default() += 1;
     }
     let mut errors: Vec<(String, u64)> = counts.into_iter().map(|(text, n)| (text.to_owned(), n)).collect();
-    errors.sort_by(|a, b| b.1.cmp(&a.1));
+    errors.sort_by_key(|(_, n)| Reverse(*n));
     errors.truncate(ERRORS);
     errors
 }

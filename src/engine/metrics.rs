@@ -1,1 +1,0 @@
-//! What an engine's counters are called.
