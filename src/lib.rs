@@ -6,6 +6,7 @@
 pub mod api;
 pub mod config;
 pub mod domain;
+pub mod engine;
 pub mod log;
 pub mod measure;
 pub mod model;

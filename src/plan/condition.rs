@@ -1,15 +1,18 @@
-//! What can be asked of the observed cluster, and how it is judged.
+//! What can be asked of the observed cluster, in words and as data. `judge` answers it.
 
 use serde::Serialize;
 
+use crate::config::Config;
+use crate::config::types::Engine;
 use crate::domain::NodeId;
 
 /// A question about the cluster that observed facts can answer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Condition {
     /// Commands can run on the node.
     NodeReachable(NodeId),
-    /// The node's fabric address stands on one of its interfaces.
+    /// The node's fabric address stands on its fabric interface, or on any where none is configured.
     FabricAddressPresent(NodeId),
     /// The image is there.
     ImagePresent(NodeId),
@@ -17,33 +20,37 @@ pub enum Condition {
     ImagesEqual,
     /// Every node's image holds `ray` and `vllm`, with equal versions.
     VersionsEqual,
-    /// Nothing but our own container listens on the port.
+    /// Nothing listens on the port.
     PortFree(NodeId, u16),
     /// No container of that name is there.
     NameFree(NodeId, String),
-    /// No process holds the GPU but those of our own container.
+    /// No process holds the GPU but those of the configured container.
     GpuFree(NodeId),
-    /// Our container runs on the node.
+    /// The configured container runs on the node.
     ContainerRuns(NodeId),
-    /// Our container is there and has ended.
-    ContainerEnded(NodeId),
-    /// No container of ours, nor the configured name, is on the node.
+    /// The configured container runs on the node, or the verb that starts it.
+    StartUnderWay(NodeId),
+    /// Neither the configured container runs on the node nor the verb that starts it.
+    StartLost(NodeId),
+    /// No container of ours is on the node; for the script engine none of the configured name.
     ContainerGone(NodeId),
-    /// A process of our container listens on Ray's port, at the fabric address or at every address.
+    /// Something of the configured container listens on Ray's port, at the fabric address or at every address.
     RayListens(NodeId),
     /// Ray has the node alive, at exactly its fabric address, with its GPUs.
     RayMember(NodeId),
+    /// Ray has the node alive at another address than its fabric address.
+    WrongAddress(NodeId),
     /// Ray has exactly the expected nodes alive, at the right addresses, with the right GPUs.
     RayComplete,
-    /// A model-server process runs in the head's container.
-    ServeRuns,
+    /// A model-server process runs in the head's container, or the verb that starts it.
+    ServeUnderWay,
     /// No model-server process is left.
     ServeGone,
-    /// The script's detached verb has ended.
+    /// No model-server process is left, and nothing is about to start one.
+    ServeLost,
+    /// No verb of the script runs on the node.
     VerbEnded(NodeId),
-    /// The script's detached verb runs.
-    VerbRuns(NodeId),
-    /// The script's detached verb has ended with another code than 0.
+    /// The script's latest verb has ended with another code than 0.
     VerbFailed(NodeId),
     /// /health answers 200.
     Healthy,
@@ -51,6 +58,104 @@ pub enum Condition {
     ModelListed,
     /// A token came back from this start of the server.
     TokenSeen,
-    /// The server's port refuses.
-    PortRefuses,
+}
+
+impl Condition {
+    /// What is looked at, in words: a clause that is true when the condition holds.
+    #[must_use]
+    pub fn text(&self, config: &Config) -> String {
+        let name = |n: &NodeId| config.node_name(*n).to_owned();
+        let address = |n: &NodeId| config.node(*n).map_or("?", |x| x.fabric_address.as_str());
+        let container = &config.container.name;
+        let image = &config.container.image;
+        match self {
+            Self::NodeReachable(n) => format!("{} can be reached", name(n)),
+            Self::FabricAddressPresent(n) => match config.node(*n).and_then(|x| x.fabric_interface.as_deref()) {
+                Some(interface) => format!("{} is on {interface} of {}", address(n), name(n)),
+                None => format!("{} is on an interface of {}", address(n), name(n)),
+            },
+            Self::ImagePresent(n) => format!("{} has the image {image}", name(n)),
+            Self::ImagesEqual => "the image has the same layers on every node".to_owned(),
+            Self::VersionsEqual => "the image holds ray and vllm, with equal versions on every node".to_owned(),
+            Self::PortFree(n, port) => format!("nothing listens on port {port} of {}", name(n)),
+            Self::NameFree(n, c) => format!("no container named {c} is on {}", name(n)),
+            Self::GpuFree(n) => format!("nobody else holds the GPU of {}", name(n)),
+            Self::ContainerRuns(n) => format!("the container {container} runs on {}", name(n)),
+            Self::StartUnderWay(n) => format!("{} runs already on {}", starter(config), name(n)),
+            Self::StartLost(n) => format!("{} has ended on {}", starter(config), name(n)),
+            Self::ContainerGone(n) => match config.engine {
+                Engine::VllmRay(_) => format!("no container of ours is on {}", name(n)),
+                Engine::Script(_) => format!("no container named {container} is on {}", name(n)),
+            },
+            Self::RayListens(n) => format!(
+                "Ray listens on port {} of {}, at {} or at every address",
+                config.engine.ray_port(),
+                name(n),
+                address(n)
+            ),
+            Self::RayMember(n) => format!("Ray has {} alive at {}, with {}", name(n), address(n), gpus(config, *n)),
+            Self::WrongAddress(n) => format!("Ray has {} at another address than {}", name(n), address(n)),
+            Self::RayComplete => format!(
+                "Ray has exactly {} alive, at their fabric addresses, with their GPUs",
+                count(config.nodes.len(), "node")
+            ),
+            Self::ServeUnderWay => format!("a model server runs already on {}", name(&config.head())),
+            Self::ServeGone => format!("no model server runs on {}", name(&config.head())),
+            Self::ServeLost => format!("the model server on {} has ended", name(&config.head())),
+            Self::VerbEnded(n) => format!("no verb of the script runs on {}", name(n)),
+            Self::VerbFailed(n) => format!("the script's verb has failed on {}", name(n)),
+            Self::Healthy => format!("/health on port {} answers 200", config.serve.port),
+            Self::ModelListed => format!("/v1/models names {}", config.serve.name()),
+            Self::TokenSeen => "the server has generated a token since its start".to_owned(),
+        }
+    }
+
+    /// Whether an answer that cannot be had is let pass with a warning: where the tool that would tell is missing, waiting for it helps nobody.
+    #[must_use]
+    pub fn optional(&self) -> bool {
+        match self {
+            Self::GpuFree(_) => true,
+            Self::NodeReachable(_)
+            | Self::FabricAddressPresent(_)
+            | Self::ImagePresent(_)
+            | Self::ImagesEqual
+            | Self::VersionsEqual
+            | Self::PortFree(..)
+            | Self::NameFree(..)
+            | Self::ContainerRuns(_)
+            | Self::StartUnderWay(_)
+            | Self::StartLost(_)
+            | Self::ContainerGone(_)
+            | Self::RayListens(_)
+            | Self::RayMember(_)
+            | Self::WrongAddress(_)
+            | Self::RayComplete
+            | Self::ServeUnderWay
+            | Self::ServeGone
+            | Self::ServeLost
+            | Self::VerbEnded(_)
+            | Self::VerbFailed(_)
+            | Self::Healthy
+            | Self::ModelListed
+            | Self::TokenSeen => false,
+        }
+    }
+}
+
+/// What starts a node, in words.
+fn starter(config: &Config) -> String {
+    match config.engine {
+        Engine::VllmRay(_) => format!("the container {}", config.container.name),
+        Engine::Script(_) => format!("the container {} or the script's verb", config.container.name),
+    }
+}
+
+/// A node's GPUs in words.
+pub(super) fn gpus(config: &Config, node: NodeId) -> String {
+    format!("{} GPU", config.node(node).map_or(0, |n| n.gpus))
+}
+
+/// `1 node`, `2 nodes`.
+pub(super) fn count(n: usize, noun: &str) -> String {
+    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }

@@ -49,7 +49,7 @@ pub struct Step {
     pub under_way: Vec<Condition>,
     /// What runs, in order, on which node.
     pub commands: Vec<PlannedCommand>,
-    /// What must hold afterwards. If it holds before, the step is skipped.
+    /// What must hold afterwards. If it holds before, the step is skipped. A step without any is done when its checks and commands are.
     pub after: Vec<Condition>,
     /// What ends the wait for `after` as a failure.
     pub broken_by: Vec<Condition>,
@@ -57,6 +57,8 @@ pub struct Step {
     pub settle: Duration,
     /// Longest time from its start to its end.
     pub limit: Duration,
+    /// What runs when the step is over, well or not, such as removing the files of a verb. A failure of it is only noted.
+    pub finally: Vec<PlannedCommand>,
     /// Longest time without progress while it waits for `after`; `None` means that only `limit` counts.
     pub stall: Option<Duration>,
 }

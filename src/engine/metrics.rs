@@ -1,0 +1,1 @@
+//! What an engine's counters are called.
