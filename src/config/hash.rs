@@ -3,79 +3,111 @@
 //! They stand in container labels and in the server's environment, so that a console started later can tell whether what runs came from the same
 //! configuration. What does not change the thing itself (limits, the screen, the throughput test) is left out.
 
-use serde::Serialize;
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::domain::NodeId;
 
 use super::types::{Config, Engine};
 
-/// Bytes of the digest that are kept: enough to tell configurations apart, short enough to read.
-const BYTES: usize = 6;
+/// Hex digits of a hash: enough to tell configurations apart, short enough to read.
+const DIGITS: usize = 12;
 
 impl Config {
-    /// Hash of what a node's container is made from: 12 hex digits.
+    /// Hash of everything that shapes a node's container, for [`crate::domain::container::label::HASH`]. Two consoles with the same file agree.
     #[must_use]
-    pub fn container_hash(&self, node: NodeId) -> String {
-        let engine = match &self.engine {
-            Engine::VllmRay(e) => (
-                self.engine.word(),
-                e.ray_port,
-                e.dashboard_port,
-                e.shm_size.as_str(),
-                e.docker_run_args.as_slice(),
-                e.ray_start_args.as_slice(),
-            ),
-            Engine::Script(e) => (
-                self.engine.word(),
-                e.ray_port,
-                e.dashboard_port,
-                e.path.as_str(),
-                [].as_slice(),
-                [].as_slice(),
-            ),
-        };
-        let wired = self.node(node).map(|n| {
-            (
-                n.name.as_str(),
-                n.role,
-                n.fabric_address.as_str(),
-                n.fabric_interface.as_deref(),
-                n.hcas.as_slice(),
-            )
-        });
+    pub fn container_hash(&self, id: NodeId) -> String {
         let head = self.node(self.head()).map(|n| n.fabric_address.as_str());
-        short_hash(&(
-            self.cluster.as_str(),
-            engine,
-            wired,
-            head,
-            &self.container,
-            self.hf_token_env.as_deref(),
-        ))
+        let node = self.node(id).map(|n| {
+            json!({
+                "name": n.name, "role": n.role, "fabric_address": n.fabric_address,
+                "fabric_interface": n.fabric_interface, "hcas": n.hcas, "gpus": n.gpus,
+            })
+        });
+        let engine = match &self.engine {
+            Engine::VllmRay(e) => json!({
+                "ray_port": e.ray_port, "dashboard_port": e.dashboard_port, "shm_size": e.shm_size,
+                "docker_run_args": e.docker_run_args, "ray_start_args": e.ray_start_args,
+            }),
+            Engine::Script(e) => json!(e),
+        };
+        short(&json!({
+            "cluster": self.cluster, "engine": self.engine.word(), "settings": engine, "node": node, "head": head,
+            "image": self.container.image, "name": self.container.name, "environment": self.container.environment,
+            "volumes": self.container.volumes, "hf_token": self.hf_token_env.is_some(),
+        }))
     }
 
-    /// Hash of what the model server is started from: 12 hex digits. The value of the serve process's mark.
+    /// Hash of everything that shapes the model server, for [`crate::domain::serving::SERVE_MARK`].
     #[must_use]
     pub fn serve_hash(&self) -> String {
-        let args = match &self.engine {
-            Engine::VllmRay(e) => e.vllm_serve_args.as_slice(),
-            Engine::Script(_) => [].as_slice(),
+        let arguments = match &self.engine {
+            Engine::VllmRay(e) => json!(e.vllm_serve_args),
+            Engine::Script(e) => json!(e.serve),
         };
-        short_hash(&(
-            self.cluster.as_str(),
-            self.engine.word(),
-            &self.serve,
-            args,
-            self.api_key_env.as_deref(),
-        ))
+        short(&json!({
+            "cluster": self.cluster, "engine": self.engine.word(), "serve": self.serve, "arguments": arguments,
+            "api_key": self.api_key_env.is_some(), "hf_token": self.hf_token_env.is_some(),
+        }))
     }
 }
 
-/// First hex digits of the SHA-256 of a value's JSON.
-fn short_hash<T: Serialize>(value: &T) -> String {
-    // Strings, numbers and lists always serialise; were it ever otherwise, an empty text still gives a stable hash.
-    let json = serde_json::to_string(value).unwrap_or_default();
-    let digest = Sha256::digest(json.as_bytes());
-    digest.iter().take(BYTES).map(|b| format!("{b:02x}")).collect()
+/// The first digits of the SHA-256 of the text; its keys are sorted.
+fn short(value: &Value) -> String {
+    let mut hex = String::new();
+    for byte in Sha256::digest(value.to_string()) {
+        // Writing to a string cannot fail.
+        let _ = write!(hex, "{byte:02x}");
+    }
+    hex.truncate(DIGITS);
+    hex
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{EXAMPLE, parse};
+
+    fn config(from: &str, to: &str) -> Config {
+        assert!(EXAMPLE.contains(from), "{from}");
+        parse(&EXAMPLE.replacen(from, to, 1), "config.toml").unwrap()
+    }
+
+    fn hashes(c: &Config) -> [String; 3] {
+        [c.container_hash(NodeId(0)), c.container_hash(NodeId(1)), c.serve_hash()]
+    }
+
+    #[test]
+    fn a_hash_changes_with_what_it_is_about_and_with_nothing_else() {
+        let base = hashes(&config("", ""));
+        assert!(
+            base.iter()
+                .all(|h| h.len() == DIGITS && h.chars().all(|c| c.is_ascii_hexdigit()))
+        );
+        assert_ne!(base[0], base[1]);
+        let changed = |from, to| {
+            let now = hashes(&config(from, to));
+            [0, 1, 2].map(|n| now[n] != base[n])
+        };
+        let cases = [
+            ("image = \"hello", "image = \"other", [true, true, false]),
+            (
+                "fabric_address = \"192.168.200.13\"",
+                "fabric_address = \"192.168.200.14\"",
+                [false, true, false],
+            ),
+            (
+                "fabric_address = \"192.168.200.12\"",
+                "fabric_address = \"192.168.200.11\"",
+                [true, true, false],
+            ),
+            ("model = \"Qwen/", "model = \"Other/", [false, false, true]),
+            ("user = \"aurora\"", "user = \"boreas\"", [false, false, false]),
+        ];
+        for (from, to, expected) in cases {
+            assert_eq!(changed(from, to), expected, "{from}");
+        }
+    }
 }

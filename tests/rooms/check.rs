@@ -105,7 +105,7 @@ fn check_shape(file: &File, test_file: bool, found: &mut Breaches) {
 }
 
 fn check_import(file: &File, rules: &Room, path: &Path, files: &[File], found: &mut Breaches) {
-    let Some((target, at)) = file.from_root(path) else {
+    let Some((target, at)) = file.resolve(path) else {
         return;
     };
     let line = path.line(at);

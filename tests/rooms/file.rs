@@ -49,7 +49,7 @@ impl File {
 
     /// The path as seen from the package's root: `crate::…` without `crate`; `None` for a path that does not lead there by name.
     /// With it comes the place in `path.segments` of the first segment after the root.
-    pub fn from_root(&self, path: &Path) -> Option<(Vec<String>, usize)> {
+    pub fn resolve(&self, path: &Path) -> Option<(Vec<String>, usize)> {
         let first = path.get(0)?;
         let rest = |n: usize| path.segments.iter().skip(n).map(|(s, _)| s.clone());
         if first == "crate" || first == "bringup" {

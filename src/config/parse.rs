@@ -1,0 +1,217 @@
+//! The whole file: sections in, a checked [`Config`] or all that is wrong with it out.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crate::domain::bench::BenchProfile;
+
+use super::problem::ConfigProblem;
+use super::read::{Reader, Section};
+use super::types::{Config, Engine, Limits, LogPlace, Logs, Node, Serve, Ui};
+use super::words::{self, Wrong};
+use super::{engine, hosts, theme};
+
+/// Port of the model server: vLLM's own.
+const SERVE_PORT: u16 = 8000;
+
+/// Most requests of a throughput test.
+const MAX_REQUESTS: u32 = 100_000;
+
+/// Most requests in flight of a throughput test.
+const MAX_CONCURRENCY: u32 = 1024;
+
+/// Most tokens asked of one request.
+const MAX_TOKENS: u32 = 1_000_000;
+
+/// Reads a configuration.
+///
+/// # Errors
+///
+/// Everything that is wrong, in the order of the file. `file` is the name that the problems carry.
+pub fn parse(text: &str, file: &str) -> Result<Config, Vec<ConfigProblem>> {
+    let mut r = Reader::new(file, text);
+    if text.trim().is_empty() {
+        r.problem(
+            0,
+            "",
+            "the file is empty",
+            "start from what `bringup config example` prints",
+        );
+    }
+    let document = r.document();
+    // A text that is no TOML is read in part only: more problems would be guesses.
+    let config = if r.clean() {
+        read(&mut r, Section::root(&document))
+    } else {
+        None
+    };
+    match config {
+        Some(config) if r.clean() => Ok(config),
+        _ => Err(r.into_problems()),
+    }
+}
+
+/// Every key that a configuration can have, such as `serve.port`: what [`parse`] asks for.
+#[must_use]
+pub fn keys() -> BTreeSet<String> {
+    let mut r = Reader::new("", "[[ssh.jump]]\n[[node]]\n");
+    let document = r.document();
+    read(&mut r, Section::root(&document));
+    r.into_keys()
+}
+
+fn read(r: &mut Reader<'_>, mut root: Section<'_>) -> Option<Config> {
+    let mut cluster_section = root.section(r, "cluster");
+    let cluster = cluster_section.text_by(r, "name", words::name);
+    let cluster = cluster_section.require(r, "name", cluster, "name = \"sparks\"");
+    cluster_section.finish(r);
+    let ssh_section = root.section(r, "ssh");
+    let (ssh, defaults) = hosts::ssh(r, ssh_section);
+    let nodes = hosts::nodes(r, &mut root, &defaults, &ssh.jump);
+    let engine_section = root.section(r, "engine");
+    let engine = engine::engine(r, engine_section);
+    let container_section = root.section(r, "container");
+    let container = engine::container(r, container_section);
+    let serve_section = root.section(r, "serve");
+    let serve = serve(r, serve_section, &nodes, engine.as_ref());
+    let logs_section = root.section(r, "logs");
+    let logs = logs(r, logs_section);
+    let limits_section = root.section(r, "limits");
+    let limits = limits(r, limits_section);
+    let bench_section = root.section(r, "bench");
+    let bench = bench(r, bench_section);
+    let mut secrets = root.section(r, "secrets");
+    let api_key_env = secrets.text_by(r, "api_key_env", words::variable).map(|t| t.value);
+    let hf_token_env = secrets.text_by(r, "hf_token_env", words::variable).map(|t| t.value);
+    secrets.finish(r);
+    let ui_section = root.section(r, "ui");
+    let ui = ui(r, ui_section);
+    root.finish(r);
+    let (engine, serve) = (engine?, serve?);
+    Some(Config {
+        cluster: cluster?.value,
+        ssh,
+        nodes,
+        engine,
+        container: container?,
+        serve,
+        logs,
+        limits,
+        bench,
+        api_key_env,
+        hf_token_env,
+        ui,
+    })
+}
+
+fn serve(r: &mut Reader<'_>, mut s: Section<'_>, nodes: &[Node], engine: Option<&Engine>) -> Option<Serve> {
+    let model = s.text_by(r, "model", words::word);
+    let model = s.require(r, "model", model, "model = \"Qwen/Qwen3.5-122B-A10B-FP8\"");
+    let served_name = s.text_by(r, "served_name", words::word).map(|t| t.value);
+    let port = s.port(r, "port").unwrap_or(SERVE_PORT);
+    if engine.is_some_and(|e| [e.ray_port(), e.dashboard_port()].contains(&port)) {
+        let message = format!("port {port} is Ray's already");
+        r.problem(
+            s.at_key("port"),
+            "serve.port",
+            message,
+            "give the model server, Ray and its dashboard a port each",
+        );
+    }
+    let gpus: u32 = nodes.iter().map(|n| n.gpus).sum();
+    let size = s.number(r, "tensor_parallel_size", 1..=u32::from(u16::MAX));
+    // Without nodes there is nothing to compare with, and that problem is reported already.
+    if let Some(size) = size.as_ref().filter(|s| s.value > gpus && gpus > 0) {
+        let message = format!(
+            "tensor_parallel_size is {}, and all nodes together have {gpus} GPU",
+            size.value
+        );
+        let fix = format!("write at most {gpus}, or set `gpus` of the nodes");
+        r.problem(size.at, "serve.tensor_parallel_size", message, fix);
+    }
+    s.finish(r);
+    Some(Serve {
+        model: model?.value,
+        served_name,
+        port,
+        tensor_parallel_size: size.map_or(gpus, |s| s.value),
+    })
+}
+
+fn logs(r: &mut Reader<'_>, mut s: Section<'_>) -> Logs {
+    let mut log = |r: &mut Reader<'_>, key| {
+        let text = s.text_by(r, key, |t| log_place(t).map(|_| ()));
+        text.and_then(|t| log_place(&t.value).ok())
+            .unwrap_or(LogPlace::Container)
+    };
+    let logs = Logs {
+        head: log(r, "head"),
+        worker: log(r, "worker"),
+    };
+    s.finish(r);
+    logs
+}
+
+fn log_place(text: &str) -> Result<LogPlace, Wrong> {
+    let file = |path: &str| path.starts_with('/').then(|| path.to_owned());
+    let place = if text == "container" {
+        Some(LogPlace::Container)
+    } else if let Some(path) = text.strip_prefix("container-file:") {
+        file(path).map(LogPlace::ContainerFile)
+    } else {
+        text.strip_prefix("file:").and_then(file).map(LogPlace::File)
+    };
+    place.ok_or_else(|| Wrong {
+        what: format!("`{text}` is no place of a log"),
+        fix: "write \"container\", \"file:/path\" or \"container-file:/path\"".to_owned(),
+    })
+}
+
+fn limits(r: &mut Reader<'_>, mut s: Section<'_>) -> Limits {
+    let mut wait = |key, default| s.duration(r, key).unwrap_or(Duration::from_secs(default));
+    let limits = Limits {
+        connect: wait("connect", 10),
+        command: wait("command", 10),
+        pull: wait("pull", 3600),
+        head: wait("head", 120),
+        join: wait("join", 120),
+        settle: wait("settle", 10),
+        serve: wait("serve", 3600),
+        stall: wait("stall", 600),
+        stop: wait("stop", 120),
+        verb: wait("verb", 600),
+    };
+    s.finish(r);
+    limits
+}
+
+fn bench(r: &mut Reader<'_>, mut s: Section<'_>) -> BenchProfile {
+    let mut number = |r: &mut Reader<'_>, key, range, default| s.number(r, key, range).map_or(default, |n| n.value);
+    let profile = BenchProfile {
+        requests: number(r, "requests", 1..=MAX_REQUESTS, 32),
+        concurrency: number(r, "concurrency", 1..=MAX_CONCURRENCY, 8),
+        prompt_tokens: number(r, "prompt_tokens", 1..=MAX_TOKENS, 512),
+        output_tokens: number(r, "output_tokens", 1..=MAX_TOKENS, 128),
+        warmup: number(r, "warmup", 0..=MAX_REQUESTS, 1),
+        request_limit: s.duration(r, "request_limit").unwrap_or(Duration::from_secs(600)),
+    };
+    s.finish(r);
+    profile
+}
+
+fn ui(r: &mut Reader<'_>, mut s: Section<'_>) -> Ui {
+    let theme = s.text_by(r, "theme", |name| match theme::builtin(name) {
+        Some(_) => Ok(()),
+        None => Err(Wrong {
+            what: format!("there is no theme `{name}`"),
+            fix: format!("write one of: {}", theme::names().join(", ")),
+        }),
+    });
+    let ui = Ui {
+        theme: theme.map_or_else(|| theme::DEFAULT.to_owned(), |t| t.value),
+        bell: s.flag(r, "bell").unwrap_or(true),
+        notify: s.flag(r, "notify").unwrap_or(true),
+    };
+    s.finish(r);
+    ui
+}

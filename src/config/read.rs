@@ -1,0 +1,433 @@
+//! Reads a TOML text key by key and collects everything that is wrong with it, each with its place.
+//!
+//! A key that nobody asked for is unknown: the list of known keys is what the code asks, so it cannot drift. A wrong value is reported once and
+//! then counts as absent, so that one run shows all problems.
+
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::problem::{ConfigProblem, nearest, place};
+use super::words;
+
+/// Longest text that is read, in bytes.
+const MAX_TEXT: usize = 1 << 20;
+
+/// Most problems that are reported.
+const MAX_PROBLEMS: usize = 200;
+
+/// A value and the byte offset at which it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct At<T> {
+    pub value: T,
+    pub at: usize,
+}
+
+/// Collects problems and the keys that were asked for.
+pub(super) struct Reader<'t> {
+    file: &'t str,
+    text: &'t str,
+    problems: Vec<ConfigProblem>,
+    keys: BTreeSet<String>,
+}
+
+/// One table of the file, present or not.
+pub(super) struct Section<'t> {
+    path: String,
+    at: usize,
+    table: Option<&'t DeTable<'t>>,
+    asked: Vec<&'static str>,
+}
+
+/// A member of a list that may be text or a table.
+pub(super) enum Item<'t> {
+    Text(At<String>),
+    Table(Section<'t>),
+}
+
+impl<'t> Reader<'t> {
+    pub fn new(file: &'t str, text: &'t str) -> Self {
+        Self {
+            file,
+            text,
+            problems: Vec::new(),
+            keys: BTreeSet::new(),
+        }
+    }
+
+    /// The text as a table; what is no TOML becomes problems.
+    pub fn document(&mut self) -> Spanned<DeTable<'t>> {
+        if self.text.len() > MAX_TEXT {
+            let message = format!("the file is longer than {MAX_TEXT} bytes");
+            self.problem(0, "", message, "this is no configuration of bringup");
+            return Spanned::new(0..0, DeTable::new());
+        }
+        let (table, errors) = DeTable::parse_recoverable(self.text);
+        for error in errors {
+            let at = error.span().map_or(0, |s| s.start);
+            self.problem(at, "", error.message().to_owned(), "write it as TOML 1.0 wants it");
+        }
+        table
+    }
+
+    /// Reports a problem.
+    pub fn problem(&mut self, at: usize, key: &str, message: impl Into<String>, fix: impl Into<String>) {
+        if self.problems.len() >= MAX_PROBLEMS {
+            return;
+        }
+        let (line, column) = place(self.text, at);
+        self.problems.push(ConfigProblem {
+            file: self.file.to_owned(),
+            line,
+            column,
+            key: key.to_owned(),
+            message: message.into(),
+            fix: fix.into(),
+        });
+    }
+
+    /// The line on which a byte offset stands, to name another place in a message.
+    pub fn line(&self, at: usize) -> usize {
+        place(self.text, at).0
+    }
+
+    /// Whether nothing was found so far.
+    pub fn clean(&self) -> bool {
+        self.problems.is_empty()
+    }
+
+    /// Everything found, in the order of the file.
+    pub fn into_problems(mut self) -> Vec<ConfigProblem> {
+        self.problems.sort_by_key(|p| (p.line, p.column));
+        self.problems.dedup();
+        self.problems
+    }
+
+    /// Every key that was asked for, such as `serve.port`.
+    pub fn into_keys(self) -> BTreeSet<String> {
+        self.keys
+    }
+}
+
+impl<'t> Section<'t> {
+    /// The whole document.
+    pub fn root(document: &'t Spanned<DeTable<'t>>) -> Self {
+        Self {
+            path: String::new(),
+            at: 0,
+            table: Some(document.get_ref()),
+            asked: Vec::new(),
+        }
+    }
+
+    /// The full name of a key of this section.
+    pub fn key(&self, key: &str) -> String {
+        if self.path.is_empty() {
+            key.to_owned()
+        } else {
+            format!("{}.{key}", self.path)
+        }
+    }
+
+    /// Where the section stands.
+    pub fn at(&self) -> usize {
+        self.at
+    }
+
+    /// Whether the file holds the key, right or wrong.
+    pub fn has(&self, key: &str) -> bool {
+        self.value(key).is_some()
+    }
+
+    /// Where the key's value stands, or the section where there is none.
+    pub fn at_key(&self, key: &str) -> usize {
+        self.value(key).map_or(self.at, |v| v.span().start)
+    }
+
+    fn value(&self, key: &str) -> Option<&'t Spanned<DeValue<'t>>> {
+        self.table?.get(key)
+    }
+
+    fn ask(&mut self, r: &mut Reader<'_>, key: &'static str) -> Option<&'t Spanned<DeValue<'t>>> {
+        self.asked.push(key);
+        r.keys.insert(self.key(key));
+        self.value(key)
+    }
+
+    /// A value of one kind: `read` gives `None` for another kind.
+    fn typed<T>(
+        &mut self,
+        r: &mut Reader<'_>,
+        key: &'static str,
+        wanted: &str,
+        read: impl Fn(&'t DeValue<'t>) -> Option<T>,
+    ) -> Option<At<T>> {
+        let value = self.ask(r, key)?;
+        let at = value.span().start;
+        let got = read(value.get_ref());
+        if got.is_none() {
+            let message = format!("`{key}` is {}", kind_of(value.get_ref()));
+            r.problem(at, &self.key(key), message, format!("write {wanted}"));
+        }
+        got.map(|value| At { value, at })
+    }
+
+    /// Text, without control characters, not empty, not a secret.
+    pub fn text(&mut self, r: &mut Reader<'_>, key: &'static str) -> Option<At<String>> {
+        let wanted = format!("text in quotes: {key} = \"…\"");
+        let found = self.typed(r, key, &wanted, |v| v.as_str().map(str::to_owned))?;
+        self.good_text(r, key, found)
+    }
+
+    fn good_text(&self, r: &mut Reader<'_>, key: &str, found: At<String>) -> Option<At<String>> {
+        let (message, fix) = if found.value.trim().is_empty() {
+            (format!("`{key}` is empty"), "write a value, or leave the line out")
+        } else if found.value.chars().any(char::is_control) {
+            (
+                format!("`{key}` holds a control character"),
+                "write it on one line, without escapes",
+            )
+        } else if words::looks_secret(&found.value) {
+            (format!("`{key}` holds what looks like a secret"), words::SECRET_FIX)
+        } else {
+            return Some(found);
+        };
+        r.problem(found.at, &self.key(key), message, fix);
+        None
+    }
+
+    /// Text that a rule accepts; the rule gives what is wrong and what to write instead.
+    pub fn text_by(
+        &mut self,
+        r: &mut Reader<'_>,
+        key: &'static str,
+        rule: impl Fn(&str) -> Result<(), words::Wrong>,
+    ) -> Option<At<String>> {
+        let found = self.text(r, key)?;
+        match rule(&found.value) {
+            Ok(()) => Some(found),
+            Err(wrong) => {
+                r.problem(found.at, &self.key(key), format!("{key}: {}", wrong.what), wrong.fix);
+                None
+            }
+        }
+    }
+
+    /// A list of texts, each checked as [`Section::text`] does.
+    pub fn texts(&mut self, r: &mut Reader<'_>, key: &'static str) -> Option<Vec<At<String>>> {
+        let wanted = format!("a list of texts: {key} = [\"…\"]");
+        let list = self.typed(r, key, &wanted, DeValue::as_array)?;
+        let mut texts = Vec::new();
+        for value in list.value {
+            let at = value.span().start;
+            match value.get_ref().as_str() {
+                Some(text) => texts.extend(self.good_text(
+                    r,
+                    key,
+                    At {
+                        value: text.to_owned(),
+                        at,
+                    },
+                )),
+                None => {
+                    let message = format!("`{key}` holds {}", kind_of(value.get_ref()));
+                    r.problem(at, &self.key(key), message, format!("write {wanted}"));
+                }
+            }
+        }
+        Some(texts)
+    }
+
+    /// A list of texts without their places; empty when the key is absent.
+    pub fn plain_texts(&mut self, r: &mut Reader<'_>, key: &'static str) -> Vec<String> {
+        let texts = self.texts(r, key).unwrap_or_default();
+        texts.into_iter().map(|t| t.value).collect()
+    }
+
+    /// `true` or `false`.
+    pub fn flag(&mut self, r: &mut Reader<'_>, key: &'static str) -> Option<bool> {
+        let wanted = format!("{key} = true or {key} = false");
+        self.typed(r, key, &wanted, DeValue::as_bool).map(|f| f.value)
+    }
+
+    /// A whole number within a range.
+    pub fn number(&mut self, r: &mut Reader<'_>, key: &'static str, range: RangeInclusive<u32>) -> Option<At<u32>> {
+        let wanted = "a whole number, without quotes";
+        let found = self.typed(r, key, wanted, DeValue::as_integer)?;
+        let number = i64::from_str_radix(found.value.as_str(), found.value.radix()).ok();
+        match number.and_then(|n| u32::try_from(n).ok()).filter(|n| range.contains(n)) {
+            Some(value) => Some(At { value, at: found.at }),
+            None => {
+                let message = format!("`{key}` is {}", found.value);
+                let fix = format!("write a number from {} to {}", range.start(), range.end());
+                r.problem(found.at, &self.key(key), message, fix);
+                None
+            }
+        }
+    }
+
+    /// A TCP port.
+    pub fn port(&mut self, r: &mut Reader<'_>, key: &'static str) -> Option<u16> {
+        let number = self.number(r, key, 1..=u32::from(u16::MAX))?;
+        u16::try_from(number.value).ok()
+    }
+
+    /// A duration such as `"2m"`.
+    pub fn duration(&mut self, r: &mut Reader<'_>, key: &'static str) -> Option<Duration> {
+        let wanted = format!("a duration in quotes: {key} = \"90s\"");
+        let found = self.typed(r, key, &wanted, |v| v.as_str().map(str::to_owned))?;
+        match words::duration(&found.value) {
+            Ok(duration) => Some(duration),
+            Err(wrong) => {
+                r.problem(found.at, &self.key(key), format!("`{key}` {}", wrong.what), wrong.fix);
+                None
+            }
+        }
+    }
+
+    /// Reports the key as missing when the file does not hold it. A wrong value has been reported already.
+    pub fn require<T>(&self, r: &mut Reader<'_>, key: &str, got: Option<T>, line: &str) -> Option<T> {
+        if got.is_none() && !self.has(key) {
+            let section = if self.path.is_empty() {
+                "at the top"
+            } else {
+                &format!("in {}", self.header())
+            };
+            r.problem(
+                self.at,
+                &self.key(key),
+                format!("`{key}` is missing {section}"),
+                format!("write {line}"),
+            );
+        }
+        got
+    }
+
+    /// The section's header as one writes it.
+    pub fn header(&self) -> String {
+        match self.path.as_str() {
+            "node" | "ssh.jump" => format!("[[{}]]", self.path),
+            path => format!("[{path}]"),
+        }
+    }
+
+    /// A table inside this one; an absent one reads as empty.
+    pub fn section(&mut self, r: &mut Reader<'_>, key: &'static str) -> Section<'t> {
+        let path = self.key(key);
+        let wanted = format!("a table: [{path}]");
+        let found = self.typed(r, key, &wanted, DeValue::as_table);
+        Section {
+            path,
+            at: found.as_ref().map_or(self.at, |f| f.at),
+            table: found.map(|f| f.value),
+            asked: Vec::new(),
+        }
+    }
+
+    /// A list of tables, such as `[[node]]`; with `texts` a member may be text too. `None` when there is no list.
+    pub fn items(&mut self, r: &mut Reader<'_>, key: &'static str, texts: bool) -> Option<Vec<Item<'t>>> {
+        let path = self.key(key);
+        let texts_too = if texts {
+            format!(" or a list of texts: {key} = [\"…\"]")
+        } else {
+            String::new()
+        };
+        let wanted = format!("a list of tables: [[{path}]]{texts_too}");
+        let list = self.typed(r, key, &wanted, DeValue::as_array)?;
+        let mut items = Vec::new();
+        for value in list.value {
+            let at = value.span().start;
+            match value.get_ref() {
+                DeValue::Table(table) => items.push(Item::Table(Section {
+                    path: path.clone(),
+                    at,
+                    table: Some(table),
+                    asked: Vec::new(),
+                })),
+                DeValue::String(text) if texts => {
+                    let text = At {
+                        value: text.clone().into_owned(),
+                        at,
+                    };
+                    items.extend(self.good_text(r, key, text).map(Item::Text));
+                }
+                other => {
+                    let message = format!("`{key}` holds {}", kind_of(other));
+                    r.problem(at, &path, message, format!("write {wanted}"));
+                }
+            }
+        }
+        Some(items)
+    }
+
+    /// Every key with its text, in the order of the file. For tables whose keys are the operator's own.
+    pub fn pairs(&mut self, r: &mut Reader<'_>) -> Vec<(At<String>, At<String>)> {
+        let mut pairs = Vec::new();
+        for (key, value) in self.table.into_iter().flatten() {
+            let (name, at) = (key.get_ref().clone().into_owned(), value.span().start);
+            let Some(text) = value.get_ref().as_str() else {
+                let message = format!("`{name}` is {}", kind_of(value.get_ref()));
+                r.problem(
+                    at,
+                    &self.key(&name),
+                    message,
+                    format!("write text in quotes: {name} = \"…\""),
+                );
+                continue;
+            };
+            let value = At {
+                value: text.to_owned(),
+                at,
+            };
+            pairs.push((
+                At {
+                    value: name,
+                    at: key.span().start,
+                },
+                value,
+            ));
+        }
+        pairs.sort_by_key(|(key, _)| key.at);
+        pairs
+    }
+
+    /// Reports every key that nobody asked for.
+    pub fn finish(self, r: &mut Reader<'_>) {
+        for key in self.table.into_iter().flat_map(|t| t.keys()) {
+            let name = key.get_ref().as_ref();
+            if self.asked.contains(&name) {
+                continue;
+            }
+            let fix = match nearest(name, &self.asked) {
+                Some(known) => format!("did you mean `{known}`?"),
+                None => format!("known here: {}", self.asked.join(", ")),
+            };
+            let place = if self.path.is_empty() {
+                "at the top".to_owned()
+            } else {
+                format!("in {}", self.header())
+            };
+            r.problem(
+                key.span().start,
+                &self.key(name),
+                format!("unknown key `{name}` {place}"),
+                fix,
+            );
+        }
+    }
+}
+
+/// What kind of value it is, in words.
+fn kind_of(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "text",
+        DeValue::Integer(_) | DeValue::Float(_) => "a number",
+        DeValue::Boolean(_) => "true or false",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
+    }
+}
