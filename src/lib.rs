@@ -7,6 +7,7 @@ pub mod api;
 pub mod config;
 pub mod domain;
 pub mod engine;
+pub mod input;
 pub mod log;
 pub mod measure;
 pub mod model;

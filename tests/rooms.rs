@@ -28,6 +28,24 @@ fn every_room_keeps_to_the_table() {
 }
 
 #[test]
+fn every_role_of_the_theme_is_drawn() {
+    let files = source_files().unwrap();
+    let view: Vec<&File> = files.iter().filter(|f| f.room() == "view").collect();
+    let drawn = |role: &str| {
+        let uses = |f: &File| f.tokens.windows(2).any(|pair| pair[0].is(".") && pair[1].is_word(role));
+        view.iter().any(|f| uses(f))
+    };
+    let unused: Vec<_> = bringup::config::theme::ROLES
+        .iter()
+        .filter(|role| !drawn(role))
+        .collect();
+    assert!(
+        view.is_empty() || unused.is_empty(),
+        "no pane draws these roles: {unused:?}"
+    );
+}
+
+#[test]
 fn an_exception_names_a_file_that_needs_it() {
     let files = source_files().unwrap();
     for (name, why) in table::LONG_FILES {

@@ -9,6 +9,7 @@
 mod engine;
 mod hash;
 mod hosts;
+mod layers;
 mod parse;
 pub mod place;
 mod problem;
@@ -17,6 +18,7 @@ pub mod theme;
 pub mod types;
 mod words;
 
+pub use layers::{Layers, THEME_FLAG, THEME_VARIABLE};
 pub use parse::{keys, parse};
 pub use problem::ConfigProblem;
 pub use types::Config;

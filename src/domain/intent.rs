@@ -94,6 +94,8 @@ pub enum Intent {
     Follow,
     /// Give the focused pane the whole screen, or take it back.
     Zoom,
+    /// Show or hide the steps of the latest run.
+    Steps,
     /// Show or hide the commands that ran.
     Commands,
     /// Show or hide the keys.
