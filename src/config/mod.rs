@@ -8,8 +8,9 @@
 
 mod engine;
 mod hash;
-mod hosts;
+mod hops;
 mod layers;
+mod nodes;
 mod parse;
 pub mod place;
 mod problem;

@@ -9,7 +9,7 @@ use super::problem::ConfigProblem;
 use super::read::{Reader, Section};
 use super::types::{Config, Engine, Limits, LogPlace, Logs, Node, Serve, Ui};
 use super::words::{self, Wrong};
-use super::{engine, hosts, theme};
+use super::{engine, hops, nodes, theme};
 
 /// Port of the model server: vLLM's own.
 const SERVE_PORT: u16 = 8000;
@@ -66,8 +66,8 @@ fn read(r: &mut Reader<'_>, mut root: Section<'_>) -> Option<Config> {
     let cluster = cluster_section.require(r, "name", cluster, "name = \"sparks\"");
     cluster_section.finish(r);
     let ssh_section = root.section(r, "ssh");
-    let (ssh, defaults) = hosts::ssh(r, ssh_section);
-    let nodes = hosts::nodes(r, &mut root, &defaults, &ssh.jump);
+    let (ssh, defaults) = hops::ssh(r, ssh_section);
+    let nodes = nodes::nodes(r, &mut root, &defaults, &ssh.jump);
     let engine_section = root.section(r, "engine");
     let engine = engine::engine(r, engine_section);
     let container_section = root.section(r, "container");
