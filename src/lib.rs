@@ -4,6 +4,7 @@
 //! world and hold as little logic as possible. `tests/rooms.rs` checks who may import whom.
 
 pub mod api;
+pub mod bench;
 pub mod config;
 pub mod domain;
 pub mod engine;
@@ -12,3 +13,4 @@ pub mod log;
 pub mod measure;
 pub mod model;
 pub mod plan;
+pub mod record;

@@ -49,6 +49,9 @@ pub enum ApiError {
     /// The answer is longer than allowed, in bytes.
     #[error("the answer is longer than {0} bytes")]
     TooLong(usize),
+    /// A stream has more chunks than tokens were asked for.
+    #[error("more than {0} chunks: the server does not stop where it was told")]
+    TooManyChunks(usize),
     /// The answer is not what was asked for.
     #[error("unexpected answer: {0}")]
     Malformed(String),

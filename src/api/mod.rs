@@ -21,7 +21,7 @@ mod tests;
 pub mod tunnel;
 
 pub use chunk::{Chunk, Usage};
-pub use client::{Client, CompletionRequest, Endpoint, Place};
+pub use client::{Client, CompletionRequest, Endpoint, Place, TOKEN_LIMIT};
 pub use connect::{ByteStream, Connect, ConnectError};
 pub use error::ApiError;
 pub use stream::Completion;
