@@ -14,3 +14,4 @@ pub mod measure;
 pub mod model;
 pub mod plan;
 pub mod record;
+pub mod ssh;

@@ -1,0 +1,345 @@
+//! One command on one channel, from the first byte sent to the last one read.
+
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use russh::client::Msg;
+use russh::{ChannelMsg, ChannelReadHalf, ChannelWriteHalf};
+use secrecy::{ExposeSecret, SecretString};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Instant;
+use zeroize::Zeroizing;
+
+use super::errors::refusal;
+use super::host_key::printable;
+use super::link::{Link, NoChannel, SESSION_CHANNELS};
+use super::session::Stream;
+use crate::domain::command::{Command, Exit};
+use crate::domain::wrap::{BOOTSTRAP, HEARTBEAT, MAX_SCRIPT, Preamble, frame};
+
+/// How long the rest of the output may take after the exit status: a child that was left in the background can hold it open for ever.
+const REST_LIMIT: Duration = Duration::from_secs(2);
+
+/// How long a command that was told to end may take before its channel is closed over it; the wrapper kills within two of its ticks.
+const END_LIMIT: Duration = Duration::from_secs(15);
+
+/// SSH's number of the stream that carries stderr.
+const STDERR: u32 = 1;
+
+/// Takes what a command says. It must not wait.
+pub(super) trait Ear: Send {
+    /// The script begins.
+    fn began(&mut self) {}
+    /// Bytes of one of its outputs.
+    fn take(&mut self, stream: Stream, bytes: &[u8]);
+}
+
+/// How a conversation with a command ended.
+pub(super) struct Ending {
+    pub(super) exit: Exit,
+    /// The channel, if the command may still be running on it.
+    pub(super) rest: Option<Rest>,
+}
+
+impl From<Exit> for Ending {
+    fn from(exit: Exit) -> Self {
+        Self { exit, rest: None }
+    }
+}
+
+/// A channel whose command must be ended.
+pub(super) struct Rest {
+    read: ChannelReadHalf,
+    write: ChannelWriteHalf<Msg>,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Rest {
+    /// Sends the end of file, on which the wrapper ends the command, and reads until the channel is closed. Gives the exit, if one came.
+    pub(super) async fn end(mut self) -> Option<Exit> {
+        let mut exit = None;
+        let drain = async {
+            if self.write.eof().await.is_err() {
+                return;
+            }
+            while let Some(message) = self.read.wait().await {
+                exit = exit_of(&message).or(exit.take());
+            }
+        };
+        let _ = tokio::time::timeout(END_LIMIT, drain).await;
+        let _ = self.write.close().await;
+        exit
+    }
+}
+
+/// When to stop listening.
+pub(super) struct Stop<'a> {
+    /// The time is up.
+    pub(super) deadline: Option<Instant>,
+    /// Nobody wants it any more.
+    pub(super) unwanted: &'a tokio_util::sync::CancellationToken,
+}
+
+impl Stop<'_> {
+    /// Resolves to the exit that it means.
+    async fn wait(&self) -> Exit {
+        let time = async {
+            match self.deadline {
+                Some(deadline) => tokio::time::sleep_until(deadline).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = time => Exit::TimedOut,
+            () = self.unwanted.cancelled() => Exit::Unknown("nobody waited for its end".to_owned()),
+        }
+    }
+}
+
+/// Runs a command under the wrapper and gives `ear` what it says, until it ends or `stop` fires.
+pub(super) async fn converse(
+    link: &Arc<Link>,
+    command: &Command,
+    secret: Option<SecretString>,
+    ear: &mut impl Ear,
+    stop: Stop<'_>,
+) -> Ending {
+    let name = link.name.as_str();
+    let not_started = |why: String| Ending::from(Exit::NotStarted(format!("{name}: {why}")));
+    let nonce = nonce();
+    let bytes = frame(command, &nonce);
+    if bytes.len() > MAX_SCRIPT {
+        return not_started("the script is too long".to_owned());
+    }
+    let secret = match secret_line(command, secret) {
+        Ok(line) => line,
+        Err(why) => return not_started(why.to_owned()),
+    };
+    let place = tokio::select! {
+        place = link.session_place() => place,
+        _ = stop.wait() => return not_started(format!("no place among its {SESSION_CHANNELS} channels in time")),
+    };
+    let Some(place) = place else {
+        return not_started("the connection is gone".to_owned());
+    };
+    let opened = tokio::select! {
+        opened = link.open_session() => opened,
+        _ = stop.wait() => Err(NoChannel::NoAnswer),
+    };
+    let channel = match opened {
+        Ok(channel) => channel,
+        Err(NoChannel::Refused(reason, said)) => {
+            let said = said.map(|s| format!(" ({s})")).unwrap_or_default();
+            return not_started(format!(
+                "it refused a session channel: {}{said}; see MaxSessions in its sshd_config",
+                refusal(&reason)
+            ));
+        }
+        Err(NoChannel::NoAnswer) => return not_started("no answer to a channel request".to_owned()),
+        Err(NoChannel::Gone) => return not_started(format!("the connection is gone: {}", link.closed().await)),
+    };
+    let (mut read, write) = channel.split();
+    let mut hearing = Hearing::new(&nonce);
+    let heard = {
+        let speaking = speak(&write, bytes, secret);
+        tokio::pin!(speaking);
+        let stopped = stop.wait();
+        tokio::pin!(stopped);
+        loop {
+            tokio::select! {
+                message = read.wait() => match message {
+                    Some(message) => if let Some(heard) = hearing.take(message, ear) { break heard },
+                    None => break Heard::Closed,
+                },
+                () = &mut speaking => {}
+                exit = &mut stopped => break Heard::Stopped(exit),
+                () = hearing.patience() => break Heard::Closed,
+            }
+        }
+    };
+    let rest = Rest {
+        read,
+        write,
+        _place: place,
+    };
+    match heard {
+        Heard::Stopped(exit) => Ending { exit, rest: Some(rest) },
+        Heard::Hopeless => Ending {
+            exit: Exit::NotStarted(format!("{name}: the login shell prints without end")),
+            rest: Some(rest),
+        },
+        Heard::Refused => {
+            let _ = rest.write.close().await;
+            not_started("it refuses to run commands".to_owned())
+        }
+        Heard::Closed => {
+            let _ = rest.write.close().await;
+            hearing.exit(link).await.into()
+        }
+    }
+}
+
+/// Sends everything that a command gets, then the heartbeat for as long as the future is polled.
+async fn speak(write: &ChannelWriteHalf<Msg>, frame: Vec<u8>, secret: Option<Zeroizing<Vec<u8>>>) {
+    let sent = async {
+        write.exec(true, BOOTSTRAP).await?;
+        write.data_bytes(frame).await?;
+        if let Some(line) = secret {
+            write.data(line.as_slice()).await?;
+        }
+        loop {
+            tokio::time::sleep(HEARTBEAT).await;
+            write.data_bytes(Bytes::from_static(b"\n")).await?;
+        }
+    };
+    let _: Result<(), russh::Error> = sent.await;
+    // Sending ends only with the connection, and reading tells that.
+    std::future::pending().await
+}
+
+/// Why listening ended.
+enum Heard {
+    Closed,
+    Stopped(Exit),
+    Hopeless,
+    Refused,
+}
+
+/// What has been heard of one command.
+struct Hearing {
+    out: Preamble,
+    err: Preamble,
+    exit: Option<(Exit, Instant)>,
+}
+
+impl Hearing {
+    fn new(nonce: &str) -> Self {
+        Self {
+            out: Preamble::new(nonce),
+            err: Preamble::new(nonce),
+            exit: None,
+        }
+    }
+
+    fn take(&mut self, message: ChannelMsg, ear: &mut impl Ear) -> Option<Heard> {
+        if let Some(exit) = exit_of(&message) {
+            self.exit.get_or_insert((exit, Instant::now()));
+            return None;
+        }
+        let (stream, preamble, data) = match message {
+            ChannelMsg::Data { data } => (Stream::Out, &mut self.out, data),
+            ChannelMsg::ExtendedData { data, ext: STDERR } => (Stream::Err, &mut self.err, data),
+            ChannelMsg::Failure => return Some(Heard::Refused),
+            ChannelMsg::Close => return Some(Heard::Closed),
+            _ => return None,
+        };
+        let before = preamble.passed();
+        let own = preamble.feed(&data);
+        if stream == Stream::Out && !before && preamble.passed() {
+            ear.began();
+        }
+        if !own.is_empty() {
+            ear.take(stream, &own);
+        }
+        preamble.hopeless().then_some(Heard::Hopeless)
+    }
+
+    /// Resolves some time after the exit status.
+    async fn patience(&self) {
+        match &self.exit {
+            Some((_, at)) => tokio::time::sleep_until(*at + REST_LIMIT).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// The exit when the channel is closed.
+    async fn exit(self, link: &Link) -> Exit {
+        match self.exit {
+            Some((exit, _)) if self.out.passed() => exit,
+            Some((ref exit, _)) => Exit::NotStarted(self.never_began(&link.name, exit)),
+            None => {
+                // The end of the connection closes its channels a moment before it is told.
+                let why = tokio::time::timeout(REST_LIMIT, link.closed()).await;
+                Exit::Unknown(format!(
+                    "{}: {}",
+                    link.name,
+                    why.unwrap_or_else(|_| "the channel was closed without an exit status".to_owned())
+                ))
+            }
+        }
+    }
+
+    fn never_began(&self, name: &str, exit: &Exit) -> String {
+        let noise = [self.err.noise(), self.out.noise()].concat();
+        let text = String::from_utf8_lossy(&noise);
+        let last = text.lines().map(printable).rfind(|l| !l.is_empty());
+        let said = last.map(|l| format!(": {l}")).unwrap_or_default();
+        format!("{name}: the login shell ran no command (exit {}){said}", exit.word())
+    }
+}
+
+fn exit_of(message: &ChannelMsg) -> Option<Exit> {
+    match message {
+        ChannelMsg::ExitStatus { exit_status } => Some(Exit::Code(*exit_status)),
+        ChannelMsg::ExitSignal { signal_name, .. } => Some(Exit::Signal(signal(signal_name))),
+        _ => None,
+    }
+}
+
+fn signal(name: &russh::Sig) -> String {
+    match name {
+        russh::Sig::Custom(name) => printable(name),
+        other => format!("{other:?}"),
+    }
+}
+
+/// The secret with the end of its line, for a command that wants one.
+fn secret_line(command: &Command, secret: Option<SecretString>) -> Result<Option<Zeroizing<Vec<u8>>>, &'static str> {
+    match (&command.secret, secret) {
+        (None, _) => Ok(None),
+        (Some(_), None) => Err("the secret that the command needs is not there"),
+        (Some(_), Some(secret)) if secret.expose_secret().contains(['\n', '\0']) => {
+            Err("the secret holds a line break")
+        }
+        (Some(_), Some(secret)) => Ok(Some(Zeroizing::new(
+            format!("{}\n", secret.expose_secret()).into_bytes(),
+        ))),
+    }
+}
+
+/// Something that no login shell prints.
+fn nonce() -> String {
+    // The standard library's hashers are seeded by the system.
+    let random = || RandomState::new().hash_one(0);
+    format!("{:016x}{:016x}", random(), random())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::command::SecretEnv;
+
+    #[test]
+    fn a_secret_is_one_line_and_goes_only_where_it_is_wanted() {
+        let plain = Command::argv(["true"], Duration::from_secs(1));
+        let wants = plain.clone().with_secret(Some(SecretEnv {
+            name: "T".into(),
+            from_env: "T".into(),
+        }));
+        let secret = || Some(SecretString::from("s3 cret"));
+        assert_eq!(secret_line(&plain, secret()), Ok(None));
+        assert_eq!(secret_line(&wants, secret()).unwrap().unwrap().as_slice(), b"s3 cret\n");
+        assert!(secret_line(&wants, None).is_err());
+        assert!(secret_line(&wants, Some(SecretString::from("a\nb"))).is_err());
+    }
+
+    #[test]
+    fn nonces_differ_and_are_hexadecimal() {
+        let (a, b) = (nonce(), nonce());
+        assert_ne!(a, b);
+        assert!(a.len() == 32 && a.chars().all(|c| c.is_ascii_hexdigit()));
+    }
+}

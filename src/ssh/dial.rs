@@ -1,0 +1,329 @@
+//! From a target to an authenticated connection: name, TCP or a channel of the hop before, handshake, login.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use russh::client::{self, Handle};
+use russh::keys::Algorithm;
+use russh::{Preferred, cipher};
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+
+use super::alias::{Host, resolve};
+use super::auth::{MAX_TRIES, Refusal, log_in};
+use super::errors::{fragment, io_fragment, link_error, transient};
+use super::fix;
+use super::hop::HopHandle;
+use super::host_key::{Client, Judge, Shared};
+use super::known_hosts::Known;
+use super::link::{KEEPALIVE, Link};
+use super::settings::{Asker, Reporter, Settings, Target};
+use super::wire::{Bytestream, Pulse, Wire};
+use crate::domain::Source;
+use crate::domain::link::{LinkError, LinkErrorKind, LinkState};
+use crate::domain::time::human;
+
+/// Handshakes that are tried when the server hangs up in the middle of one; a login is never tried twice.
+const HANDSHAKE_TRIES: u32 = 3;
+
+/// Longest pause before the next of them; the real one is a random part of it.
+const HANDSHAKE_PAUSE: Duration = Duration::from_millis(1500);
+
+/// Everything that one dial needs to know.
+struct Dial<'a> {
+    host: Host,
+    jumps: Vec<Host>,
+    label: String,
+    via: Option<&'a HopHandle>,
+    settings: &'a Settings,
+    reporter: Arc<dyn Reporter>,
+    source: Source,
+}
+
+/// Why one try failed.
+struct Failed {
+    error: LinkError,
+    /// Whether another handshake may go well.
+    again: bool,
+}
+
+impl From<LinkError> for Failed {
+    fn from(error: LinkError) -> Self {
+        Self { error, again: false }
+    }
+}
+
+/// What [`dial`] gives: the connection, and the resolved hosts down to it.
+pub(super) struct Dialled {
+    pub(super) link: Arc<Link>,
+    pub(super) path: Vec<Host>,
+}
+
+/// Connects and logs in. Reports what it is doing, but not its failure: only the caller knows whether it will be tried again.
+pub(super) async fn dial(
+    target: &Target,
+    via: Option<&HopHandle>,
+    settings: &Settings,
+    reporter: Arc<dyn Reporter>,
+    source: Source,
+) -> Result<Dialled, LinkError> {
+    let host = resolve(target, via.is_some()).await?;
+    let jumps = match via {
+        // Waits for the hop before.
+        Some(hop) => hop.up().await?,
+        None => Vec::new(),
+    };
+    let label = label(&host, via);
+    let dial = Dial {
+        host,
+        jumps,
+        label,
+        via,
+        settings,
+        reporter,
+        source,
+    };
+    let mut tried = 0;
+    let link = loop {
+        tried += 1;
+        match dial.once().await {
+            Ok(link) => break link,
+            Err(failed) if failed.again && tried < HANDSHAKE_TRIES => {
+                tokio::time::sleep(jittered(HANDSHAKE_PAUSE)).await
+            }
+            Err(failed) => return Err(failed.error),
+        }
+    };
+    let mut path = dial.jumps;
+    path.push(dial.host);
+    Ok(Dialled { link, path })
+}
+
+impl Dial<'_> {
+    async fn once(&self) -> Result<Arc<Link>, Failed> {
+        let _turn = match self.via {
+            Some(hop) => Some(hop.handshake_place().await),
+            None => None,
+        };
+        self.reporter.link(self.source, LinkState::Connecting);
+        let stream = self.stream().await?;
+        let pulse = Pulse::new();
+        // Whatever goes wrong from here on, russh's task must not outlive this call.
+        let guard = pulse.token().drop_guard();
+        let asker = Asker::new(
+            Arc::clone(&self.reporter),
+            self.source,
+            self.settings.interactive,
+            pulse.token(),
+        );
+        let shared = Shared::default();
+        let (gone, gone_receiver) = oneshot::channel();
+        let client = Client {
+            judge: self.judge(asker.clone()),
+            shared: shared.clone(),
+            gone: Some(gone),
+        };
+        let wire = Wire::new(stream, Arc::clone(&pulse));
+        let limit = self.settings.connect_limit;
+        let handshake = client::connect_stream(self.config(), wire, client);
+        let mut handle = match asker.limited(limit, handshake).await {
+            Some(Ok(handle)) => handle,
+            Some(Err(error)) => return Err(self.handshake_failed(&error, &shared)),
+            None => return Err(self.unreachable(&self.no_handshake()).into()),
+        };
+        self.log_in(&mut handle, &asker).await?;
+        guard.disarm();
+        let reporter = Arc::clone(&self.reporter);
+        Ok(Link::start(
+            self.host.name.clone(),
+            handle,
+            pulse,
+            shared,
+            gone_receiver,
+            reporter,
+            self.source,
+        ))
+    }
+
+    fn judge(&self, asker: Asker) -> Judge {
+        Judge {
+            host: self.host.clone(),
+            jumps: self.jumps.clone(),
+            label: self.label.clone(),
+            files: self.settings.known_hosts.clone(),
+            keyring: self.settings.keyring.clone(),
+            asker,
+        }
+    }
+
+    /// The bytes that SSH runs on.
+    async fn stream(&self) -> Result<Box<dyn Bytestream>, LinkError> {
+        if let Some(hop) = self.via {
+            return Ok(Box::new(
+                hop.open_for(&self.host.host, self.host.port, &self.label).await?,
+            ));
+        }
+        let limit = self.settings.connect_limit;
+        match tokio::time::timeout(limit, TcpStream::connect((self.host.host.as_str(), self.host.port))).await {
+            Ok(Ok(stream)) => {
+                // Without it small packets wait for one another. A socket that refuses works all the same.
+                let _ = stream.set_nodelay(true);
+                Ok(Box::new(stream))
+            }
+            Ok(Err(e)) => Err(self.unreachable(&io_fragment(&e))),
+            Err(_) => Err(self.unreachable(&format!("no TCP connection within {}", human(limit)))),
+        }
+    }
+
+    fn config(&self) -> Arc<client::Config> {
+        let known = Known::read(&self.settings.known_hosts, &self.host.known_as.0, self.host.known_as.1);
+        let mut config = client::Config {
+            nodelay: true,
+            keepalive_interval: Some(KEEPALIVE),
+            // The guard of the connection gives up, by its own clock.
+            keepalive_max: 0,
+            ..client::Config::default()
+        };
+        // Twice as fast as the library's first choice.
+        config.preferred.cipher = vec![cipher::AES_256_GCM, cipher::CHACHA20_POLY1305, cipher::AES_256_CTR].into();
+        config.preferred.key = key_order(&known.algorithms()).into();
+        Arc::new(config)
+    }
+
+    fn handshake_failed(&self, error: &russh::Error, shared: &Shared) -> Failed {
+        let refused = shared.refused.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match refused {
+            Some(error) => error.into(),
+            None => Failed {
+                error: self.unreachable(&fragment(error)),
+                again: transient(error),
+            },
+        }
+    }
+
+    fn no_handshake(&self) -> String {
+        let limit = human(self.settings.connect_limit);
+        format!(
+            "connected, but no SSH handshake within {limit}: the host may be short of memory, or it is no SSH server"
+        )
+    }
+
+    async fn log_in(&self, handle: &mut Handle<Client>, asker: &Asker) -> Result<(), LinkError> {
+        let settings = self.settings;
+        let work = log_in(handle, &self.host, settings.agent.as_deref(), &settings.keyring, asker);
+        match asker.limited(settings.connect_limit, work).await {
+            Some(Ok(())) => Ok(()),
+            Some(Err(refusal)) => Err(self.refused(&refusal)),
+            None => Err(self.unreachable(&format!(
+                "no answer to the login within {}",
+                human(settings.connect_limit)
+            ))),
+        }
+    }
+
+    /// Nobody was let in: what was tried, and what to do.
+    fn refused(&self, refusal: &Refusal) -> LinkError {
+        let mut text = format!("{}: ", self.label);
+        if refusal.tried.is_empty() {
+            text.push_str("there was no key to offer");
+            if !self.host.named {
+                let looked: Vec<String> = self.host.keys.iter().map(|k| k.display().to_string()).collect();
+                text.push_str(&format!("; looked for {}", looked.join(", ")));
+            }
+        } else {
+            text.push_str(&format!("it refused every key: tried {}", refusal.tried.join(", ")));
+        }
+        if !refusal.notes.is_empty() {
+            text.push_str(&format!("; {}", refusal.notes.join("; ")));
+        }
+        if refusal.hung_up {
+            text.push_str(&format!(
+                "; it hung up after {} of them, so its limit is below {MAX_TRIES}",
+                refusal.tried.len()
+            ));
+        }
+        if !refusal.methods.is_empty() && !refusal.methods.contains(&"publickey") {
+            text.push_str(&format!("; it takes only {}", refusal.methods.join(", ")));
+        }
+        if let Some(jump) = self.jumps.last() {
+            text.push_str(&format!(
+                ". If `ssh {}` and from there `ssh {}` works: that login uses a key of {}, not this one",
+                jump.login(),
+                self.host.login(),
+                jump.name
+            ));
+        }
+        let kind = if refusal.tried.is_empty() {
+            LinkErrorKind::Local
+        } else {
+            LinkErrorKind::Refused
+        };
+        let fix = refusal.key().map(|key| {
+            format!(
+                "add the public key there:\n{}",
+                fix::add_key(&key, &self.jumps, &self.host)
+            )
+        });
+        LinkError { kind, text, fix }
+    }
+
+    fn unreachable(&self, why: &str) -> LinkError {
+        link_error(LinkErrorKind::Unreachable, format!("{}: {why}", self.label))
+    }
+}
+
+/// `NAME (user@host:port via HOP)`.
+fn label(host: &Host, via: Option<&HopHandle>) -> String {
+    let via = via.map(|hop| format!(" via {}", hop.name())).unwrap_or_default();
+    format!("{} ({}@{}{via})", host.name, host.user, host.address())
+}
+
+/// The library's order, with the algorithms on file first. An RSA key on file may be proven with any of RSA's signatures.
+fn key_order(on_file: &[Algorithm]) -> Vec<Algorithm> {
+    let rsa = |a: &Algorithm| matches!(a, Algorithm::Rsa { .. });
+    let wanted = |a: &Algorithm| on_file.iter().any(|f| f == a || (rsa(f) && rsa(a)));
+    let (mut first, rest): (Vec<Algorithm>, Vec<Algorithm>) = Preferred::DEFAULT.key.iter().cloned().partition(wanted);
+    first.extend(rest);
+    first
+}
+
+/// A random part of a duration, never less than half of it.
+pub(super) fn jittered(longest: Duration) -> Duration {
+    // The standard library's hasher is seeded by the system.
+    let random = RandomState::new().hash_one(0);
+    let half = longest / 2;
+    half + half.mul_f64(f64::from(u32::try_from(random >> 32).unwrap_or(0)) / f64::from(u32::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use russh::keys::{EcdsaCurve, HashAlg};
+
+    use super::*;
+
+    #[test]
+    fn algorithms_on_file_are_asked_for_first_and_none_is_lost() {
+        let order = key_order(&[Algorithm::Rsa { hash: None }]);
+        assert_eq!(order.len(), Preferred::DEFAULT.key.len());
+        assert_eq!(
+            order.first(),
+            Some(&Algorithm::Rsa {
+                hash: Some(HashAlg::Sha512)
+            })
+        );
+        let nist = Algorithm::Ecdsa {
+            curve: EcdsaCurve::NistP256,
+        };
+        assert_eq!(key_order(std::slice::from_ref(&nist)).first(), Some(&nist));
+        assert_eq!(key_order(&[]), Preferred::DEFAULT.key.to_vec());
+    }
+
+    #[test]
+    fn jitter_stays_between_half_and_whole() {
+        for _ in 0..100 {
+            let pause = jittered(Duration::from_secs(10));
+            assert!((5.0..=10.0).contains(&pause.as_secs_f64()), "{pause:?}");
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Failures as sentences that name the hop and the stage.
+
+use std::io;
+
+use russh::ChannelOpenFailure;
+
+use crate::domain::link::{LinkError, LinkErrorKind};
+
+/// An error of this kind, with nothing to copy.
+pub(super) fn link_error(kind: LinkErrorKind, text: String) -> LinkError {
+    LinkError { kind, text, fix: None }
+}
+
+/// What went wrong below SSH or in its handshake, as a fragment.
+pub(super) fn fragment(error: &russh::Error) -> String {
+    match error {
+        russh::Error::NoCommonAlgo { kind, theirs, .. } => {
+            format!(
+                "no common {} algorithm; the server offers {}",
+                algorithm_kind(kind),
+                theirs.join(", ")
+            )
+        }
+        russh::Error::Version => "what answers there is not an SSH server".to_owned(),
+        russh::Error::IO(e) => io_fragment(e),
+        russh::Error::HUP | russh::Error::Disconnect | russh::Error::SendError | russh::Error::RecvError => {
+            "the server closed the connection (too many logins at once, or it does not let this address in)".to_owned()
+        }
+        russh::Error::WrongServerSig => "the server could not prove that it holds its host key".to_owned(),
+        other => other.to_string().to_lowercase(),
+    }
+}
+
+fn algorithm_kind(kind: &russh::AlgorithmKind) -> String {
+    match kind {
+        russh::AlgorithmKind::Kex => "key exchange".to_owned(),
+        russh::AlgorithmKind::Key => "host key".to_owned(),
+        other => format!("{other:?}").to_lowercase(),
+    }
+}
+
+/// An IO error, as a fragment.
+pub(super) fn io_fragment(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => "connection refused: nothing listens there".to_owned(),
+        io::ErrorKind::ConnectionReset => "connection reset by the server".to_owned(),
+        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => "no route to it".to_owned(),
+        io::ErrorKind::TimedOut => "it did not answer in time".to_owned(),
+        io::ErrorKind::UnexpectedEof => "the server closed the connection".to_owned(),
+        _ => error.to_string().to_lowercase(),
+    }
+}
+
+/// Whether a handshake that failed so may go well a moment later: sshd drops connections while too many log in at once.
+pub(super) fn transient(error: &russh::Error) -> bool {
+    match error {
+        russh::Error::HUP | russh::Error::Disconnect => true,
+        russh::Error::IO(e) => matches!(
+            e.kind(),
+            io::ErrorKind::ConnectionReset | io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe
+        ),
+        _ => false,
+    }
+}
+
+/// Why a channel was refused, as a fragment.
+pub(super) fn refusal(reason: &ChannelOpenFailure) -> &'static str {
+    match reason {
+        ChannelOpenFailure::AdministrativelyProhibited => "its policy forbids it",
+        ChannelOpenFailure::ConnectFailed => "it could not connect",
+        ChannelOpenFailure::ResourceShortage => "it is short of resources",
+        _ => "it does not know this kind of channel",
+    }
+}

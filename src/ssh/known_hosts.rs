@@ -1,0 +1,367 @@
+//! known_hosts files: what they say of a host, and how an accepted key gets into one.
+//!
+//! Read as OpenSSH reads them: several files, hashed names, `[host]:port`, wildcards and negation, `@revoked`. A host with any other key on file is
+//! changed, not new. `@cert-authority` lines name no key of a host and are passed over.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use hmac::{Hmac, KeyInit, Mac};
+use russh::keys::ssh_key::known_hosts::{Entry, HostPatterns, Marker};
+use russh::keys::{Algorithm, HashAlg, PublicKey};
+use sha1::Sha1;
+
+/// Longest known_hosts file that is read.
+const MAX_FILE: u64 = 16 << 20;
+
+/// SSH's port: a name on it is written without brackets.
+const PORT: u16 = 22;
+
+/// A key that a file holds for a host.
+#[derive(Debug, Clone)]
+pub(super) struct OnFile {
+    pub(super) file: PathBuf,
+    /// From 1.
+    pub(super) line: usize,
+    pub(super) key: PublicKey,
+    revoked: bool,
+}
+
+impl OnFile {
+    /// `ssh-ed25519 SHA256:… (FILE, line N)`.
+    pub(super) fn describe(&self) -> String {
+        format!("{} ({}, line {})", describe(&self.key), self.file.display(), self.line)
+    }
+}
+
+/// `ssh-ed25519 SHA256:…`.
+pub(super) fn describe(key: &PublicKey) -> String {
+    format!("{} {}", key.algorithm(), fingerprint(key))
+}
+
+/// `SHA256:…`.
+pub(super) fn fingerprint(key: &PublicKey) -> String {
+    key.fingerprint(HashAlg::Sha256).to_string()
+}
+
+/// What the files say of a host's key.
+#[derive(Debug)]
+pub(super) enum Verdict {
+    /// It is on file.
+    Known,
+    /// Nothing is on file.
+    Unknown,
+    /// Other keys are on file.
+    Changed(Vec<OnFile>),
+    /// It is marked as revoked.
+    Revoked(OnFile),
+}
+
+/// The keys on file for one host.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    /// Under the name as dialled, `[host]:port` when the port is not 22.
+    keys: Vec<OnFile>,
+    /// Under the bare name although the port is not 22: good for a match, no proof of a change.
+    bare: Vec<OnFile>,
+}
+
+impl Known {
+    /// Reads the files. One that is missing or can't be read holds nothing.
+    pub(super) fn read(files: &[PathBuf], host: &str, port: u16) -> Self {
+        let name = host_name(host, port);
+        let bare = host.to_lowercase();
+        let mut known = Self::default();
+        for file in files {
+            let Ok(text) = read_bounded(file) else { continue };
+            for (index, line) in text.lines().enumerate() {
+                let Some(entry) = parse(line) else { continue };
+                let on_file = |revoked| OnFile {
+                    file: file.clone(),
+                    line: index + 1,
+                    key: entry.public_key().clone(),
+                    revoked,
+                };
+                let revoked = match entry.marker() {
+                    None => false,
+                    Some(Marker::Revoked) => true,
+                    Some(Marker::CertAuthority) => continue,
+                };
+                if matches(entry.host_patterns(), &name) {
+                    known.keys.push(on_file(revoked));
+                } else if port != PORT && matches(entry.host_patterns(), &bare) {
+                    known.bare.push(on_file(revoked));
+                }
+            }
+        }
+        known
+    }
+
+    /// Judges a key that the host has shown.
+    pub(super) fn judge(&self, key: &PublicKey) -> Verdict {
+        let same = |k: &&OnFile| k.key.key_data() == key.key_data();
+        let all = || self.keys.iter().chain(&self.bare);
+        if let Some(revoked) = all().filter(|k| k.revoked).find(same) {
+            return Verdict::Revoked(revoked.clone());
+        }
+        if all().filter(|k| !k.revoked).any(|k| same(&k)) {
+            return Verdict::Known;
+        }
+        let others: Vec<OnFile> = self.keys.iter().filter(|k| !k.revoked).cloned().collect();
+        if others.is_empty() {
+            Verdict::Unknown
+        } else {
+            Verdict::Changed(others)
+        }
+    }
+
+    /// The algorithms on file, which must be asked for first: a host has one key for each, and only these can be checked.
+    pub(super) fn algorithms(&self) -> Vec<Algorithm> {
+        let all = self.keys.iter().chain(&self.bare).filter(|k| !k.revoked);
+        all.map(|k| k.key.algorithm()).collect()
+    }
+}
+
+/// Adds a key to a file: made with mode 0600 where it is missing, under a lock, in one write, so that no other writer's line is torn.
+///
+/// # Errors
+/// When the file can't be made or written.
+pub(super) fn append(file: &Path, host: &str, port: u16, key: &PublicKey) -> io::Result<()> {
+    if let Some(folder) = file.parent().filter(|p| !p.as_os_str().is_empty() && !p.exists()) {
+        let mut builder = DirBuilder::new();
+        builder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(folder)?;
+    }
+    let mut options = OpenOptions::new();
+    options.read(true).append(true).create(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut open = options.open(file)?;
+    // A file system without locks must not keep the operator out; a single write is the second guard.
+    let locked = open.lock().is_ok();
+    let newline = if ends_in_newline(&mut open)? { "" } else { "\n" };
+    let key = PublicKey::from(key.key_data().clone())
+        .to_openssh()
+        .map_err(io::Error::other)?;
+    let line = format!("{newline}{} {}\n", host_name(host, port), key.trim_end());
+    let written = open.write_all(line.as_bytes()).and_then(|()| open.sync_data());
+    if locked {
+        let _ = open.unlock();
+    }
+    written
+}
+
+fn ends_in_newline(file: &mut File) -> io::Result<bool> {
+    if file.metadata()?.len() == 0 {
+        return Ok(true);
+    }
+    let mut last = [0];
+    file.seek(SeekFrom::End(-1))?;
+    file.read_exact(&mut last)?;
+    Ok(last == *b"\n")
+}
+
+fn read_bounded(file: &Path) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    File::open(file)?.take(MAX_FILE).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The name under which a host stands in a file.
+pub(super) fn host_name(host: &str, port: u16) -> String {
+    let host = host.to_lowercase();
+    if port == PORT { host } else { format!("[{host}]:{port}") }
+}
+
+/// One line; `None` for a comment, a blank line and one that does not parse.
+fn parse(line: &str) -> Option<Entry> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    if words.first()?.starts_with('#') {
+        return None;
+    }
+    words.join(" ").parse().ok()
+}
+
+fn matches(patterns: &HostPatterns, name: &str) -> bool {
+    match patterns {
+        HostPatterns::HashedName { salt, hash } => Hmac::<Sha1>::new_from_slice(salt)
+            .is_ok_and(|mac| mac.chain_update(name.as_bytes()).verify_slice(hash).is_ok()),
+        HostPatterns::Patterns(patterns) => {
+            let mut any = false;
+            for pattern in patterns {
+                let pattern = pattern.to_lowercase();
+                match pattern.strip_prefix('!') {
+                    Some(negated) if glob(negated.as_bytes(), name.as_bytes()) => return false,
+                    Some(_) => {}
+                    None => any |= glob(pattern.as_bytes(), name.as_bytes()),
+                }
+            }
+            any
+        }
+    }
+}
+
+/// `*` and `?` as in OpenSSH's patterns; in time proportional to pattern times text.
+fn glob(pattern: &[u8], text: &[u8]) -> bool {
+    let (mut p, mut t) = (pattern, text);
+    // Where to go on after the last star, if what follows it does not fit here.
+    let mut retry: Option<(&[u8], &[u8])> = None;
+    loop {
+        match (p, t) {
+            ([b'*', rest @ ..], _) => {
+                retry = Some((rest, t));
+                p = rest;
+            }
+            ([], []) => return true,
+            ([b'?', pr @ ..], [_, tr @ ..]) => (p, t) = (pr, tr),
+            ([pc, pr @ ..], [tc, tr @ ..]) if pc == tc => (p, t) = (pr, tr),
+            _ => match retry {
+                Some((rest, [_, later @ ..])) => {
+                    retry = Some((rest, later));
+                    (p, t) = (rest, later);
+                }
+                _ => return false,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJdD7y3aLq454yWBdwLWbieU1ebz9/cu7/QEXn9OIeZJ";
+    const OTHER: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA6rWI3G1sz07DnfFlrouTcysQlj2P+jpNSOEWD9OJ3X";
+    /// `example.com`, hashed by ssh-keygen, with the key below.
+    const HASHED: &str = "|1|O33ESRMWPVkMYIwJ1Uw+n877jTo=|nuuC5vEqXlEZ/8BXQR7m619W6Ak=";
+    const ECDSA: &str = "ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBEmKSENjQEezOmxkZMy7opKgwFB9nkt5YRrYMjNuG5N87uRgg6CLrbo5wAdT/y6v0mKV0U2w0WZ2YB/++Tpockg=";
+
+    fn word(verdict: &Verdict) -> &'static str {
+        match verdict {
+            Verdict::Known => "known",
+            Verdict::Unknown => "unknown",
+            Verdict::Changed(_) => "changed",
+            Verdict::Revoked(_) => "revoked",
+        }
+    }
+
+    #[test]
+    fn lines_are_read_as_openssh_reads_them() {
+        let key: PublicKey = KEY.parse().unwrap();
+        // Each case: the file with K and O for the keys, the host, the port, the verdict on K.
+        let cases = [
+            ("", "a", 22, "unknown"),
+            ("a K", "a", 22, "known"),
+            ("A K", "a", 22, "known"),
+            ("a K", "A", 22, "known"),
+            ("a\tK", "a", 22, "known"),
+            ("  a   K comment", "a", 22, "known"),
+            ("# a K", "a", 22, "unknown"),
+            ("b,a K", "a", 22, "known"),
+            ("b K", "a", 22, "unknown"),
+            ("a O", "a", 22, "changed"),
+            ("a O\na K", "a", 22, "known"),
+            ("a E", "a", 22, "changed"),
+            ("[a]:2222 K", "a", 2222, "known"),
+            ("[a]:2222 O", "a", 2222, "changed"),
+            ("[a]:2222 K", "a", 22, "unknown"),
+            ("a K", "a", 2222, "known"),
+            ("a O", "a", 2222, "unknown"),
+            ("*.lab K", "n1.lab", 22, "known"),
+            ("n?.lab O", "n1.lab", 22, "changed"),
+            ("*.lab,!n1.lab O", "n1.lab", 22, "unknown"),
+            ("[*.lab]:2222 K", "n1.lab", 2222, "known"),
+            ("@revoked a K", "a", 22, "revoked"),
+            ("a K\n@revoked * K", "a", 22, "revoked"),
+            ("@revoked a O", "a", 22, "unknown"),
+            ("@cert-authority * K", "a", 22, "unknown"),
+            ("H K", "example.com", 22, "known"),
+            ("H O", "example.com", 22, "changed"),
+            ("H K", "example.org", 22, "unknown"),
+            ("@revoked H K", "example.com", 22, "revoked"),
+            ("nonsense\na K", "a", 22, "known"),
+        ];
+        for (text, host, port, expected) in cases {
+            let folder = tempfile::tempdir().unwrap();
+            let file = folder.path().join("known_hosts");
+            let text = text.replace('E', ECDSA).replace("H ", &format!("{HASHED} "));
+            let text = text
+                .replace(" K", &format!(" {KEY}"))
+                .replace("\tK", &format!("\t{KEY}"))
+                .replace(" O", &format!(" {OTHER}"));
+            std::fs::write(&file, &text).unwrap();
+            let verdict = Known::read(&[file], host, port).judge(&key);
+            assert_eq!(word(&verdict), expected, "{text} for {host}:{port}");
+        }
+    }
+
+    #[test]
+    fn several_files_count_and_a_change_names_file_and_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let (one, two) = (folder.path().join("one"), folder.path().join("two"));
+        std::fs::write(&two, format!("# comment\n\na {OTHER}\n")).unwrap();
+        let files = [one, two.clone()];
+        let key: PublicKey = KEY.parse().unwrap();
+        let Verdict::Changed(others) = Known::read(&files, "a", 22).judge(&key) else {
+            panic!("not changed")
+        };
+        let described: Vec<String> = others.iter().map(OnFile::describe).collect();
+        let other: PublicKey = OTHER.parse().unwrap();
+        assert_eq!(
+            described,
+            [format!(
+                "ssh-ed25519 {} ({}, line 3)",
+                fingerprint(&other),
+                two.display()
+            )]
+        );
+        assert_eq!(Known::read(&files, "a", 22).algorithms(), [Algorithm::Ed25519]);
+    }
+
+    #[test]
+    fn an_appended_key_is_known_afterwards_and_tears_no_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("new/known_hosts");
+        let (key, other): (PublicKey, PublicKey) = (KEY.parse().unwrap(), OTHER.parse().unwrap());
+        append(&file, "a", 22, &key).unwrap();
+        let text = std::fs::read_to_string(&file).unwrap();
+        std::fs::write(&file, text.trim_end()).unwrap();
+        append(&file, "B", 2222, &other).unwrap();
+        assert_eq!(
+            std::fs::read_to_string(&file).unwrap(),
+            format!("a {KEY}\n[b]:2222 {OTHER}\n")
+        );
+        assert_eq!(
+            word(&Known::read(std::slice::from_ref(&file), "b", 2222).judge(&other)),
+            "known"
+        );
+        #[cfg(unix)]
+        {
+            let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&file).unwrap().permissions());
+            assert_eq!(mode & 0o777, 0o600);
+        }
+    }
+
+    #[test]
+    fn many_writers_leave_whole_lines() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("known_hosts");
+        let key: PublicKey = KEY.parse().unwrap();
+        std::thread::scope(|scope| {
+            for writer in 0..8 {
+                let (file, key) = (&file, &key);
+                scope.spawn(move || {
+                    for n in 0..20 {
+                        append(file, &format!("h{writer}-{n}"), 22, key).unwrap();
+                    }
+                });
+            }
+        });
+        let text = std::fs::read_to_string(&file).unwrap();
+        assert_eq!(text.lines().count(), 160);
+        assert!(text.lines().all(|l| parse(l).is_some()));
+    }
+}

@@ -1,0 +1,220 @@
+//! One authenticated connection, and the guard that watches it.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use russh::client::{Handle, Msg};
+use russh::{Channel, ChannelMsg, Disconnect};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
+
+use super::host_key::{Client, Shared};
+use super::settings::Reporter;
+use super::wire::Pulse;
+use crate::domain::link::LinkState;
+use crate::domain::{Source, Stamp};
+
+/// Pace of the questions that a peer must answer while nothing else is said.
+pub(super) const KEEPALIVE: Duration = Duration::from_secs(2);
+
+/// Silence after which a peer is shown as silent.
+pub const SILENT_AFTER: Duration = Duration::from_millis(3500);
+
+/// Silence after which a connection is given up. A host short of memory answers late, and a new handshake is the last thing it needs.
+pub const GIVE_UP_AFTER: Duration = Duration::from_secs(15);
+
+/// How often the guard looks.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// A look that comes this late means that this process itself stood still: the peer's silence then proves nothing.
+const STOOD_STILL: Duration = Duration::from_secs(2);
+
+/// Session channels of one connection: below sshd's MaxSessions of ten.
+pub(super) const SESSION_CHANNELS: usize = 8;
+
+/// Longest wait for a channel to be opened.
+pub(super) const OPEN_LIMIT: Duration = Duration::from_secs(10);
+
+/// Longest wait for the first, empty command on a connection.
+const PRIME_LIMIT: Duration = Duration::from_secs(5);
+
+/// How long a polite end may take.
+const GOODBYE_LIMIT: Duration = Duration::from_secs(1);
+
+/// One authenticated connection.
+pub(super) struct Link {
+    /// The host's name in messages.
+    pub(super) name: String,
+    handle: Handle<Client>,
+    pulse: Arc<Pulse>,
+    shared: Shared,
+    sessions: Arc<Semaphore>,
+    /// Channel requests in flight: what the server says of a refusal can be told apart only when there is one.
+    opening: AtomicUsize,
+    closed: watch::Receiver<Option<String>>,
+}
+
+/// Why no channel was opened.
+#[derive(Debug)]
+pub(super) enum NoChannel {
+    /// The server said no, with its reason and its own words when they are certainly meant for this request.
+    Refused(russh::ChannelOpenFailure, Option<String>),
+    /// It said nothing in time.
+    NoAnswer,
+    /// The connection is gone.
+    Gone,
+}
+
+impl Link {
+    /// Takes over a connection after its login, and starts its guard and its first, empty command.
+    pub(super) fn start(
+        name: String,
+        handle: Handle<Client>,
+        pulse: Arc<Pulse>,
+        shared: Shared,
+        gone: oneshot::Receiver<String>,
+        reporter: Arc<dyn Reporter>,
+        source: Source,
+    ) -> Arc<Self> {
+        let (tell, closed) = watch::channel(None);
+        pulse.touch();
+        reporter.link(source, LinkState::Up);
+        tokio::spawn(guard(Arc::clone(&pulse), gone, reporter, source, tell));
+        let link = Arc::new(Self {
+            name,
+            handle,
+            pulse,
+            shared,
+            sessions: Arc::new(Semaphore::new(SESSION_CHANNELS)),
+            opening: AtomicUsize::new(0),
+            closed,
+        });
+        tokio::spawn(prime(Arc::clone(&link)));
+        link
+    }
+
+    /// A place among the session channels; waits for one.
+    pub(super) async fn session_place(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.sessions).acquire_owned().await.ok()
+    }
+
+    /// Opens a session channel.
+    pub(super) async fn open_session(&self) -> Result<Channel<Msg>, NoChannel> {
+        self.opened(self.handle.channel_open_session()).await
+    }
+
+    /// Opens a channel that the server joins to a TCP connection of its own.
+    pub(super) async fn open_direct(&self, host: &str, port: u16) -> Result<Channel<Msg>, NoChannel> {
+        self.opened(self.handle.channel_open_direct_tcpip(host, port.into(), "127.0.0.1", 0))
+            .await
+    }
+
+    async fn opened(
+        &self,
+        open: impl Future<Output = Result<Channel<Msg>, russh::Error>>,
+    ) -> Result<Channel<Msg>, NoChannel> {
+        let alone = self.opening.fetch_add(1, Ordering::Relaxed) == 0;
+        let opened = tokio::time::timeout(OPEN_LIMIT, open).await;
+        let alone = self.opening.fetch_sub(1, Ordering::Relaxed) == 1 && alone;
+        match opened {
+            Err(_) => Err(NoChannel::NoAnswer),
+            Ok(Ok(channel)) => Ok(channel),
+            Ok(Err(russh::Error::ChannelOpenFailure(reason))) => {
+                let said = self
+                    .shared
+                    .channel_refusal
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .take();
+                Err(NoChannel::Refused(reason, said.filter(|s| alone && !s.is_empty())))
+            }
+            Ok(Err(_)) => Err(NoChannel::Gone),
+        }
+    }
+
+    /// Resolves when the connection is gone, with why.
+    pub(super) async fn closed(&self) -> String {
+        let mut closed = self.closed.clone();
+        let why = closed.wait_for(Option::is_some).await.ok().and_then(|why| why.clone());
+        why.unwrap_or_else(|| "the connection ended".to_owned())
+    }
+
+    /// Why the connection is gone, if it is.
+    pub(super) fn gone(&self) -> Option<String> {
+        self.closed.borrow().clone()
+    }
+
+    pub(super) fn quiet_for(&self) -> Duration {
+        self.pulse.quiet_for()
+    }
+
+    /// Says goodbye and ends the connection.
+    pub(super) async fn close(&self) {
+        let bye = self.handle.disconnect(Disconnect::ByApplication, "", "");
+        if let Ok(Ok(())) = tokio::time::timeout(GOODBYE_LIMIT, bye).await {
+            let _ = tokio::time::timeout(GOODBYE_LIMIT, self.closed()).await;
+        }
+        self.pulse.cut("closed by bringup");
+        self.closed().await;
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.pulse.cut("closed by bringup");
+    }
+}
+
+/// Shows silence, gives up on a peer that stays silent, and tells the end last of all: nothing is reported after it.
+async fn guard(
+    pulse: Arc<Pulse>,
+    mut gone: oneshot::Receiver<String>,
+    reporter: Arc<dyn Reporter>,
+    source: Source,
+    tell: watch::Sender<Option<String>>,
+) {
+    let mut silent = false;
+    let mut last_look = Instant::now();
+    let why = loop {
+        tokio::select! {
+            why = &mut gone => break pulse.why().or(why.ok()),
+            () = tokio::time::sleep(LOOK) => {}
+        }
+        if last_look.elapsed() > STOOD_STILL {
+            pulse.touch();
+        }
+        last_look = Instant::now();
+        let quiet = pulse.quiet_for();
+        if quiet > GIVE_UP_AFTER {
+            pulse.cut(&format!("the peer said nothing for {} s", GIVE_UP_AFTER.as_secs()));
+        } else if !silent && quiet > SILENT_AFTER {
+            silent = true;
+            let now = reporter.now();
+            let since = Stamp(now.0.saturating_sub(crate::domain::time::millis(quiet)));
+            reporter.link(source, LinkState::Silent { since });
+        } else if silent && quiet < SILENT_AFTER {
+            silent = false;
+            reporter.link(source, LinkState::Up);
+        }
+    };
+    tell.send_replace(Some(why.unwrap_or_else(|| "the connection ended".to_owned())));
+}
+
+/// Runs one empty command: sshd sends without delay only after the first session on a connection, and until then each answer through a jump host
+/// waits some 40 ms. A bastion that allows no sessions refuses it, which does no harm.
+async fn prime(link: Arc<Link>) {
+    let run = async {
+        let _place = link.session_place().await;
+        let Ok(channel) = link.open_session().await else { return };
+        let (mut read, write) = channel.split();
+        if write.exec(true, "true").await.is_ok() {
+            while let Some(message) = read.wait().await {
+                if let ChannelMsg::Success = message {
+                    let _ = write.eof().await;
+                }
+            }
+        }
+        let _ = write.close().await;
+    };
+    let _ = tokio::time::timeout(PRIME_LIMIT, run).await;
+}

@@ -1,0 +1,35 @@
+//! SSH: the way in.
+//!
+//! Owns dialling, host keys, authentication, the chain of hops, commands with limits of time and bytes, streams that end with the console, and
+//! tunnels. It moves bytes and reads none of them. It never decides what to run, never forwards an agent, never writes to the terminal.
+//!
+//! Invariants:
+//! - One task per channel reads it without pause and drops with a count where nobody takes the bytes: a channel that nobody reads would stall every
+//!   other one of its connection, and all nodes behind a jump host.
+//! - Every wait has a bound. None of them runs while a person is asked something.
+//! - An unknown host key is a question, a changed or revoked one refuses. No key is accepted silently.
+//! - What runs on a node ends when its channel ends ([`crate::domain::wrap`]).
+//! - A connection whose peer has said nothing for [`GIVE_UP_AFTER`] is cut; a refused channel never cuts one.
+
+mod alias;
+mod auth;
+mod command;
+mod dial;
+mod errors;
+mod fix;
+mod hop;
+mod host_key;
+mod keys;
+mod known_hosts;
+mod link;
+mod session;
+mod settings;
+mod tunnel;
+mod wire;
+
+pub use hop::HopHandle;
+pub use keys::Keyring;
+pub use link::{GIVE_UP_AFTER, SILENT_AFTER};
+pub use session::{Chunk, Follow, Session, Stream};
+pub use settings::{Reply, Reporter, Settings, Target, agent_socket};
+pub use tunnel::{Tunnel, TunnelError};

@@ -1,0 +1,276 @@
+//! What others hold of a node's connection: commands, followed commands, tunnels.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use secrecy::SecretString;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::Instant;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::command::{Ear, Ending, Stop, converse};
+use super::dial::{Dialled, dial};
+use super::errors::refusal;
+use super::hop::HopHandle;
+use super::link::{Link, NoChannel};
+use super::settings::{Reporter, Settings, Target};
+use super::tunnel::{SERVER_BUFFER, Tunnel, TunnelError};
+use crate::domain::Source;
+use crate::domain::command::{Command, Exit, Output};
+use crate::domain::link::LinkError;
+
+/// One authenticated connection to a node. Clones share it.
+#[derive(Clone)]
+pub struct Session {
+    link: Arc<Link>,
+    /// Keeps the hop's actor at work for as long as something runs through it.
+    _via: Option<HopHandle>,
+}
+
+/// Which output bytes came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Stream {
+    /// Standard output.
+    Out,
+    /// Standard error.
+    Err,
+}
+
+/// Bytes of a followed command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chunk {
+    /// Where they came from.
+    pub stream: Stream,
+    /// The bytes; lines and characters may be cut anywhere.
+    pub bytes: Bytes,
+    /// Bytes of either output that were dropped just before these, as nobody took them.
+    pub dropped: u64,
+}
+
+impl Session {
+    /// Connects and logs in. Reports [`Connecting`](crate::domain::link::LinkState::Connecting), `Asking`, `Up` and, for as long as the connection
+    /// lives, `Silent` and `Up` again. It never reports `Down`: the caller does, who knows when the next try is.
+    ///
+    /// # Errors
+    /// Names the hop, the stage and what was tried.
+    pub async fn connect(
+        target: &Target,
+        via: Option<HopHandle>,
+        settings: &Settings,
+        reporter: Arc<dyn Reporter>,
+        source: Source,
+    ) -> Result<Self, LinkError> {
+        let Dialled { link, .. } = dial(target, via.as_ref(), settings, reporter, source).await?;
+        Ok(Self { link, _via: via })
+    }
+
+    /// Runs a command and gives what it said, within its limits of time and bytes. What goes over the time is ended on the node as well; so is a
+    /// command whose caller goes away.
+    pub async fn exec(&self, command: &Command, secret: Option<SecretString>) -> Output {
+        let start = Instant::now();
+        let (link, command) = (Arc::clone(&self.link), command.clone());
+        let unwanted = CancellationToken::new();
+        let _caller = unwanted.clone().drop_guard();
+        let (tell, told) = oneshot::channel();
+        tokio::spawn(async move {
+            let mut kept = Kept::new(command.limit.bytes);
+            let stop = Stop {
+                deadline: Some(start + command.limit.time),
+                unwanted: &unwanted,
+            };
+            let Ending { exit, rest } = converse(&link, &command, secret, &mut kept, stop).await;
+            let _ = tell.send(kept.output(exit, start.elapsed()));
+            if let Some(rest) = rest {
+                rest.end().await;
+            }
+        });
+        match told.await {
+            Ok(output) => output,
+            Err(_) => Kept::new(0).output(Exit::Unknown("the console is ending".to_owned()), start.elapsed()),
+        }
+    }
+
+    /// Starts a command that goes on, and sends what it says to `sink`. The command is read without pause: bytes that find the sink full are
+    /// dropped and counted. It ends with the [`Follow`].
+    ///
+    /// # Errors
+    /// How it ended, when its script did not begin within the command's time limit.
+    pub async fn follow(&self, command: &Command, sink: mpsc::Sender<Chunk>) -> Result<Follow, Exit> {
+        let (link, command) = (Arc::clone(&self.link), command.clone());
+        let limit = command.limit.time;
+        let unwanted = CancellationToken::new();
+        let (tell, exit) = watch::channel(None);
+        let (began, begun) = oneshot::channel();
+        let dropped = Arc::new(AtomicU64::new(0));
+        let mut follow = Follow {
+            exit,
+            dropped: Arc::clone(&dropped),
+            end: unwanted.clone().drop_guard(),
+        };
+        tokio::spawn(async move {
+            let mut pipe = Pipe {
+                sink,
+                gap: 0,
+                dropped,
+                began: Some(began),
+            };
+            let stop = Stop {
+                deadline: None,
+                unwanted: &unwanted,
+            };
+            let Ending { exit, rest } = converse(&link, &command, None, &mut pipe, stop).await;
+            drop(pipe);
+            let exit = match rest {
+                Some(rest) => rest.end().await.unwrap_or(exit),
+                None => exit,
+            };
+            tell.send_replace(Some(exit));
+        });
+        match tokio::time::timeout(limit, begun).await {
+            Ok(Ok(())) => Ok(follow),
+            // The pipe went without a beginning.
+            Ok(Err(_)) => Err(follow.wait().await),
+            Err(_) => Err(Exit::TimedOut),
+        }
+    }
+
+    /// A TCP connection made by the node.
+    ///
+    /// # Errors
+    /// Whether the far port refused, the SSH server forbids it, or the connection is gone.
+    pub async fn tunnel(&self, host: &str, port: u16) -> Result<Tunnel, TunnelError> {
+        match self.link.open_direct(host, port).await {
+            Ok(channel) => Ok(Tunnel::start(channel, Arc::clone(&self.link), SERVER_BUFFER)),
+            Err(NoChannel::Refused(russh::ChannelOpenFailure::AdministrativelyProhibited, said)) => Err(
+                TunnelError::Forbidden(said.unwrap_or_else(|| "AllowTcpForwarding, PermitOpen".to_owned())),
+            ),
+            Err(NoChannel::Refused(reason, said)) => Err(TunnelError::Refused(
+                said.unwrap_or_else(|| refusal(&reason).to_owned()),
+            )),
+            Err(NoChannel::NoAnswer) => Err(TunnelError::TimedOut),
+            Err(NoChannel::Gone) => Err(TunnelError::Lost(self.link.closed().await)),
+        }
+    }
+
+    /// Resolves when the connection is gone, with why.
+    pub async fn closed(&self) -> String {
+        self.link.closed().await
+    }
+
+    /// Time since the peer last said anything. It answers every few seconds, asked or not.
+    #[must_use]
+    pub fn quiet_for(&self) -> Duration {
+        self.link.quiet_for()
+    }
+
+    /// Says goodbye and ends the connection; what runs on it ends on the node.
+    pub async fn close(&self) {
+        self.link.close().await;
+    }
+}
+
+/// A followed command. It is ended on the node when this goes.
+pub struct Follow {
+    exit: watch::Receiver<Option<Exit>>,
+    dropped: Arc<AtomicU64>,
+    end: DropGuard,
+}
+
+impl Follow {
+    /// Ends the command on the node and waits for its end, at most some seconds.
+    pub async fn stop(self) -> Exit {
+        let Self { exit, end, .. } = self;
+        drop(end);
+        ended(exit).await
+    }
+
+    /// Waits for the command's own end.
+    pub async fn wait(&mut self) -> Exit {
+        ended(self.exit.clone()).await
+    }
+
+    /// Bytes dropped so far, as nobody took them.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+}
+
+async fn ended(mut exit: watch::Receiver<Option<Exit>>) -> Exit {
+    let exit = exit.wait_for(Option::is_some).await.ok().and_then(|exit| exit.clone());
+    exit.unwrap_or_else(|| Exit::Unknown("the console is ending".to_owned()))
+}
+
+/// The first bytes of each output.
+struct Kept {
+    limit: usize,
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+    dropped: u64,
+}
+
+impl Kept {
+    fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            stdout: Vec::new(),
+            stderr: Vec::new(),
+            dropped: 0,
+        }
+    }
+
+    fn output(self, exit: Exit, took: Duration) -> Output {
+        Output {
+            stdout: self.stdout,
+            stderr: self.stderr,
+            dropped: self.dropped,
+            exit,
+            took,
+        }
+    }
+}
+
+impl Ear for Kept {
+    fn take(&mut self, stream: Stream, bytes: &[u8]) {
+        let kept = match stream {
+            Stream::Out => &mut self.stdout,
+            Stream::Err => &mut self.stderr,
+        };
+        let (keep, drop) = bytes.split_at(bytes.len().min(self.limit.saturating_sub(kept.len())));
+        kept.extend_from_slice(keep);
+        self.dropped = self.dropped.saturating_add(drop.len() as u64);
+    }
+}
+
+/// Hands bytes on to whoever takes them.
+struct Pipe {
+    sink: mpsc::Sender<Chunk>,
+    gap: u64,
+    dropped: Arc<AtomicU64>,
+    began: Option<oneshot::Sender<()>>,
+}
+
+impl Ear for Pipe {
+    fn began(&mut self) {
+        if let Some(began) = self.began.take() {
+            let _ = began.send(());
+        }
+    }
+
+    fn take(&mut self, stream: Stream, bytes: &[u8]) {
+        let length = bytes.len() as u64;
+        match self.sink.try_reserve() {
+            Ok(place) => place.send(Chunk {
+                stream,
+                bytes: Bytes::copy_from_slice(bytes),
+                dropped: std::mem::take(&mut self.gap),
+            }),
+            Err(_) => {
+                self.gap = self.gap.saturating_add(length);
+                self.dropped.fetch_add(length, Ordering::Relaxed);
+            }
+        }
+    }
+}

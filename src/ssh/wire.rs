@@ -1,0 +1,123 @@
+//! The bytes under one SSH connection: when the peer last said anything, and a way to end it that works while the network hangs.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+
+/// A byte stream that a connection can run on.
+pub(super) trait Bytestream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Bytestream for T {}
+
+/// What is known of a wire from outside.
+#[derive(Debug)]
+pub(super) struct Pulse {
+    start: Instant,
+    /// Milliseconds from `start` to the last byte from the peer.
+    heard: AtomicU64,
+    cut: CancellationToken,
+    why: Mutex<Option<String>>,
+}
+
+impl Pulse {
+    pub(super) fn new() -> Arc<Self> {
+        Arc::new(Self {
+            start: Instant::now(),
+            heard: AtomicU64::new(0),
+            cut: CancellationToken::new(),
+            why: Mutex::default(),
+        })
+    }
+
+    /// Counts as a sign of life.
+    pub(super) fn touch(&self) {
+        let now = u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.heard.store(now, Ordering::Relaxed);
+    }
+
+    /// Time since the peer last said anything.
+    pub(super) fn quiet_for(&self) -> Duration {
+        let heard = Duration::from_millis(self.heard.load(Ordering::Relaxed));
+        self.start.elapsed().saturating_sub(heard)
+    }
+
+    /// Ends the connection now, whatever it waits on. The first reason stays.
+    pub(super) fn cut(&self, why: &str) {
+        self.why
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_or_insert_with(|| why.to_owned());
+        self.cut.cancel();
+    }
+
+    /// Why it was cut.
+    pub(super) fn why(&self) -> Option<String> {
+        self.why.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Fires when it is cut.
+    pub(super) fn token(&self) -> CancellationToken {
+        self.cut.clone()
+    }
+}
+
+/// A byte stream with a pulse.
+pub(super) struct Wire {
+    inner: Box<dyn Bytestream>,
+    pulse: Arc<Pulse>,
+    cut: Pin<Box<WaitForCancellationFutureOwned>>,
+}
+
+impl Wire {
+    pub(super) fn new(inner: Box<dyn Bytestream>, pulse: Arc<Pulse>) -> Self {
+        let cut = Box::pin(pulse.cut.clone().cancelled_owned());
+        Self { inner, pulse, cut }
+    }
+
+    fn check(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        if self.cut.as_mut().poll(cx).is_ready() {
+            return Err(io::Error::new(
+                io::ErrorKind::ConnectionAborted,
+                "the connection was cut",
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl AsyncRead for Wire {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        self.check(cx)?;
+        let before = buf.filled().len();
+        let polled = Pin::new(&mut self.inner).poll_read(cx, buf);
+        if buf.filled().len() > before {
+            self.pulse.touch();
+        }
+        polled
+    }
+}
+
+impl AsyncWrite for Wire {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        self.check(cx)?;
+        Pin::new(&mut self.inner).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.check(cx)?;
+        Pin::new(&mut self.inner).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.check(cx).is_err() {
+            return Poll::Ready(Ok(()));
+        }
+        Pin::new(&mut self.inner).poll_shutdown(cx)
+    }
+}
