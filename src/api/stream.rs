@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use eventsource_stream::{Event, EventStreamError, Eventsource};
-use futures_util::StreamExt;
-use futures_util::stream::BoxStream;
+use futures_util::future::ready;
+use futures_util::stream::{self, BoxStream};
+use futures_util::{Stream, StreamExt};
 use reqwest::Response;
 
 use super::chunk::{self, Chunk, Data};
@@ -20,8 +21,11 @@ const STREAM: usize = 256 << 20;
 /// Longest wait for the body's end after the end mark, so that its connection can be used again.
 const DRAIN_LIMIT: Duration = Duration::from_millis(250);
 
-/// A byte-order mark.
+/// A byte-order mark, which a stream may begin with.
 const BOM: [u8; 3] = [0xEF, 0xBB, 0xBF];
+
+/// An empty comment. eventsource-stream panics on a byte-order mark in what comes first, so this comes first.
+const COMMENT: &[u8] = b":\n";
 
 /// A completion that streams. It must be read to its end or dropped: one left unread would stall its SSH connection.
 pub struct Completion {
@@ -33,13 +37,16 @@ pub struct Completion {
 impl Completion {
     /// Reads the body of a response whose status was good; `limit` is the request's, for the words of a time-out.
     pub(super) fn new(response: Response, limit: Duration) -> Self {
+        let pieces = response.bytes_stream();
+        Self::of(pieces.map(move |piece| piece.map_err(|error| ApiError::of(error, limit))))
+    }
+
+    fn of(pieces: impl Stream<Item = Result<Bytes, ApiError>> + Send + 'static) -> Self {
         let mut guard = Guard::default();
-        let bytes = response.bytes_stream().map(move |piece| match piece {
-            Ok(bytes) => guard.pass(bytes),
-            Err(error) => Err(ApiError::of(error, limit)),
-        });
+        let guarded = pieces.map(move |piece| guard.pass(piece?));
+        let begun = stream::once(ready(Ok(Bytes::from_static(COMMENT))));
         Self {
-            events: bytes.eventsource().boxed(),
+            events: begun.chain(guarded).eventsource().boxed(),
             finished: false,
             over: false,
         }
@@ -102,7 +109,6 @@ struct Guard {
 
 impl Guard {
     fn pass(&mut self, mut bytes: Bytes) -> Result<Bytes, ApiError> {
-        // eventsource-stream cuts a leading byte-order mark at the wrong place, which panics.
         while let Some(mark) = BOM.get(self.all)
             && bytes.first() == Some(mark)
         {
@@ -148,6 +154,7 @@ mod tests {
     use std::sync::atomic::Ordering;
 
     use futures_util::FutureExt;
+    use proptest::prelude::*;
     use tokio::io::AsyncWriteExt;
 
     use super::*;
@@ -357,6 +364,30 @@ mod tests {
         let limit = Duration::from_millis(50);
         let want = (vec![], Err(ApiError::TimedOut(limit)));
         assert_eq!(read_within(&stalls.client(), limit).await, want);
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic_or_hang(pieces in prop::collection::vec(prop_oneof![
+            prop::collection::vec(any::<u8>(), 0..20),
+            Just(b"data: ".to_vec()),
+            Just(b"\n\n".to_vec()),
+            Just(b"\xef\xbb\xbf".to_vec()),
+            Just(b"data: {\"choices\":[{\"text\":\"\xe6\xbc\xa2\"}]}\r\n\r\n".to_vec()),
+            Just(b"data: [DONE]\n\n".to_vec()),
+        ], 0..20)) {
+            let count = pieces.len();
+            let pieces = pieces.into_iter().map(|piece| Ok(Bytes::from(piece)));
+            let mut completion = Completion::of(futures_util::stream::iter(pieces));
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+            runtime.block_on(async {
+                let mut chunks = 0;
+                while let Ok(Some(_)) = completion.next().await {
+                    chunks += 1;
+                }
+                assert!(chunks <= count);
+            });
+        }
     }
 
     #[tokio::test]
