@@ -14,4 +14,5 @@ pub mod measure;
 pub mod model;
 pub mod plan;
 pub mod record;
+pub mod sim;
 pub mod ssh;

@@ -186,10 +186,13 @@ os.replace(path + ".new", path)
 ' "$@"
 "#;
 
+/// Id of the script that keeps variables from being copied to workers. Arguments: docker's program, the container, the variables' names.
+pub const KEEP_PER_NODE_ID: &str = "engine.keep-per-node";
+
 fn keep_per_node(config: &Config, names: &[&str]) -> Command {
     let mut args = strings([&config.container.docker, &config.container.name]);
     args.extend(names.iter().map(|n| (*n).to_owned()));
-    Command::script("engine.keep-per-node", KEEP_PER_NODE, args, config.limits.command)
+    Command::script(KEEP_PER_NODE_ID, KEEP_PER_NODE, args, config.limits.command)
 }
 
 /// The variables that tell a node's processes which interface and devices are on the fabric.

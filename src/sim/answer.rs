@@ -1,0 +1,73 @@
+//! What a node answers to a command, before any of it is sent.
+
+use std::time::Duration;
+
+/// An answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// Writes, each so long after the command came, and how it ends.
+    Once {
+        /// What is written, in order.
+        writes: Vec<Write>,
+        /// When it ends.
+        after: Duration,
+        /// Exit code.
+        code: u32,
+    },
+    /// A container's log.
+    Log(Tail),
+    /// Nothing, until the console ends it: a file that is followed and never written.
+    Silence,
+}
+
+/// One write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Write {
+    /// So long after the command came.
+    pub after: Duration,
+    /// To stderr.
+    pub err: bool,
+    /// Bytes.
+    pub text: String,
+}
+
+/// What of a container's log is wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tail {
+    /// Id of the container.
+    pub container: String,
+    /// From this line on.
+    pub from: u64,
+    /// Goes on as lines come.
+    pub follow: bool,
+    /// Each line begins with its date.
+    pub dates: bool,
+    /// stderr goes to stdout as well.
+    pub merged: bool,
+}
+
+impl Answer {
+    /// An answer at once.
+    pub fn now(out: impl Into<String>, err: impl Into<String>, code: u32) -> Self {
+        Self::after(Duration::ZERO, out, err, code)
+    }
+
+    /// An answer after a while.
+    pub fn after(after: Duration, out: impl Into<String>, err: impl Into<String>, code: u32) -> Self {
+        let writes = [(false, out.into()), (true, err.into())];
+        Self::Once {
+            writes: writes
+                .into_iter()
+                .filter(|(_, text)| !text.is_empty())
+                .map(|(err, text)| Write { after, err, text })
+                .collect(),
+            after,
+            code,
+        }
+    }
+
+    /// What dash says of a program that is not there.
+    pub fn unknown(program: &str) -> Self {
+        Self::now("", format!("sh: 1: {program}: not found\n"), 127)
+    }
+}
