@@ -13,6 +13,7 @@ pub mod log;
 pub mod measure;
 pub mod model;
 pub mod plan;
+pub mod probe;
 pub mod record;
 pub mod sim;
 pub mod ssh;

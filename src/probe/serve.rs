@@ -1,0 +1,86 @@
+//! The serve probe: model-server processes in the head's container, from its /proc.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::domain::command::{Command, Output, quote};
+use crate::domain::event::{Facts, Subject};
+use crate::domain::problem::Problem;
+use crate::domain::serving::{SERVE_MARK, ServeFacts, ServeProcess};
+use crate::log::Masker;
+
+use super::{Found, absent, code, docker, failure, json_line};
+
+/// Id of the script.
+pub const ID: &str = "probe.serve";
+
+/// Longest command line kept, in characters.
+const COMMAND_CHARS: usize = 2000;
+
+/// Looks into a container.
+#[must_use]
+pub fn command(docker: &str, container: &str, limit: Duration) -> Command {
+    let body = format!(
+        "exec \"$1\" exec \"$2\" python3 -I -S -c {} {SERVE_MARK}\n",
+        quote(include_str!("serve.py"))
+    );
+    Command::script(ID, body, vec![docker.to_owned(), container.to_owned()], limit)
+}
+
+/// What the Python program prints.
+#[derive(Deserialize)]
+struct Printed {
+    processes: Vec<Process>,
+}
+
+#[derive(Deserialize)]
+struct Process {
+    pid: u32,
+    parent: u32,
+    mark: Option<String>,
+    command: String,
+    up: Option<u64>,
+}
+
+/// Reads the answer. A container that is not there or does not run has no such process.
+#[must_use]
+pub fn parse(output: &Output) -> Found {
+    if let Some(printed) = json_line::<Printed>(&output.text()) {
+        let processes = topmost(&printed.processes).map(process).collect();
+        return (vec![Facts::Serve(ServeFacts { processes })], Vec::new());
+    }
+    let said = format!("{}\n{}", output.text(), output.error_text());
+    if let Some(problem) = docker::refusal(&said, code(output)) {
+        return absent(Subject::Serve, problem);
+    }
+    if docker::not_running(&said) {
+        return (vec![Facts::Serve(ServeFacts::default())], Vec::new());
+    }
+    let problem = if said.contains("python3") && said.contains("not found") {
+        Problem::error("python3 is not in the container")
+    } else {
+        Problem::error(failure(output).unwrap_or_else(|| "no answer that can be read".to_owned()))
+    };
+    absent(Subject::Serve, problem)
+}
+
+/// Processes whose parent is none of them: a server's own children carry its mark too.
+fn topmost(all: &[Process]) -> impl Iterator<Item = &Process> {
+    all.iter().filter(|p| !all.iter().any(|parent| parent.pid == p.parent))
+}
+
+fn process(seen: &Process) -> ServeProcess {
+    let visible: String = seen
+        .command
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(COMMAND_CHARS)
+        .collect();
+    ServeProcess {
+        pid: seen.pid,
+        mark: seen.mark.clone(),
+        command: Masker::default().text(&visible).into_owned(),
+        up_seconds: seen.up,
+    }
+}
