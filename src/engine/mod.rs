@@ -23,6 +23,9 @@ use crate::domain::{NodeId, Wall};
 /// How long a container or a server gets to end by itself before it is killed, at most.
 pub const GRACE: Duration = Duration::from_secs(10);
 
+/// Lines of a container's log that a failure shows.
+const EVIDENCE_LINES: u32 = 20;
+
 /// What a start command needs beside the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Start {
@@ -72,6 +75,17 @@ pub fn stop_node(config: &Config, names: &[&str]) -> Vec<Command> {
 #[must_use]
 pub fn remove(config: &Config, name: &str) -> Command {
     Command::argv([config.container.docker.as_str(), "rm", name], config.limits.command)
+}
+
+/// Prints the end of the container's log: what a failure shows.
+#[must_use]
+pub fn last_lines(config: &Config) -> Command {
+    let container = &config.container;
+    let lines = EVIDENCE_LINES.to_string();
+    Command::argv(
+        [container.docker.as_str(), "logs", "--tail", &lines, &container.name],
+        config.limits.command,
+    )
 }
 
 /// Pulls the configured image.

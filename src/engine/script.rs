@@ -5,6 +5,8 @@
 //! it, which leads its process group), `out` (its output) and `code` (its exit code, once it has ended). `probe::verb` reads them; the folder goes when
 //! the verb has ended and been read.
 
+use std::time::Duration;
+
 use crate::config::Config;
 use crate::config::types::Script;
 use crate::domain::command::Command;
@@ -22,6 +24,9 @@ pub const VERB_CLEAN: &str = "engine.verb-clean";
 
 /// Bytes of output kept on the node; a verb that writes more starts its file anew.
 const OUTPUT_BYTES: u64 = 16 << 20;
+
+/// What the start of a verb may take beyond a short command: it may have to end an earlier one, and it waits until the new one is there.
+const START: Duration = Duration::from_secs(20);
 
 /// Exit code of a verb that ran into its limit, as `timeout` gives it.
 pub const LIMIT_CODE: i32 = 124;
@@ -131,7 +136,8 @@ pub(super) fn verb(config: &Config, script: &Script, verb: &str, earlier: Earlie
     let body = VERB_BODY
         .replace("@BYTES@", &OUTPUT_BYTES.to_string())
         .replace("@CODE@", &LIMIT_CODE.to_string());
-    Command::script(VERB, format!("{SHARED}{body}"), args, config.limits.command)
+    let limit = config.limits.command.saturating_add(START);
+    Command::script(VERB, format!("{SHARED}{body}"), args, limit)
 }
 
 /// The verb that starts a node, by its role.
@@ -157,12 +163,8 @@ fn end(config: &Config) -> Command {
 
 fn tidy(config: &Config, how: &str) -> Command {
     let args = vec![config.cluster.clone(), how.to_owned()];
-    Command::script(
-        VERB_CLEAN,
-        format!("{SHARED}{VERB_CLEAN_BODY}"),
-        args,
-        config.limits.command,
-    )
+    let limit = config.limits.command.saturating_add(START);
+    Command::script(VERB_CLEAN, format!("{SHARED}{VERB_CLEAN_BODY}"), args, limit)
 }
 
 /// The script's own verb that stops a node; where it has none, its container is stopped and removed by name.

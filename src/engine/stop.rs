@@ -37,7 +37,7 @@ wait=$4
 exec "$docker" exec -i "$container" /bin/sh -s -- "$which" "$wait" <<'INSIDE'
 which=$1
 wait=$2
-words() { tr '\000' ' ' <"/proc/$1/cmdline" 2>/dev/null; }
+words() { { tr '\000' ' ' <"/proc/$1/cmdline"; } 2>/dev/null; }
 parent() { sed -n 's/^PPid:[[:space:]]*//p' "/proc/$1/status" 2>/dev/null; }
 alive() { [ -n "$(words "$1")" ]; }
 serves() {
@@ -45,7 +45,7 @@ serves() {
     ray::*|'') return 1 ;;
     *vllm\ serve\ *|*vllm.entrypoints.openai.api_server*) [ "$which" = any ] && return 0 ;;
   esac
-  tr '\000' '\n' <"/proc/$1/environ" 2>/dev/null | grep -q '^@MARK@='
+  { tr '\000' '\n' <"/proc/$1/environ"; } 2>/dev/null | grep -q '^@MARK@='
 }
 found=' '
 for d in /proc/[0-9]*; do

@@ -109,37 +109,6 @@ impl Condition {
             Self::TokenSeen => "the server has generated a token since its start".to_owned(),
         }
     }
-
-    /// Whether an answer that cannot be had is let pass with a warning: where the tool that would tell is missing, waiting for it helps nobody.
-    #[must_use]
-    pub fn optional(&self) -> bool {
-        match self {
-            Self::GpuFree(_) => true,
-            Self::NodeReachable(_)
-            | Self::FabricAddressPresent(_)
-            | Self::ImagePresent(_)
-            | Self::ImagesEqual
-            | Self::VersionsEqual
-            | Self::PortFree(..)
-            | Self::NameFree(..)
-            | Self::ContainerRuns(_)
-            | Self::StartUnderWay(_)
-            | Self::StartLost(_)
-            | Self::ContainerGone(_)
-            | Self::RayListens(_)
-            | Self::RayMember(_)
-            | Self::WrongAddress(_)
-            | Self::RayComplete
-            | Self::ServeUnderWay
-            | Self::ServeGone
-            | Self::ServeLost
-            | Self::VerbEnded(_)
-            | Self::VerbFailed(_)
-            | Self::Healthy
-            | Self::ModelListed
-            | Self::TokenSeen => false,
-        }
-    }
 }
 
 /// What starts a node, in words.

@@ -3,11 +3,22 @@
 //! Owns plans as data, the conditions that are judged on observed facts, and the step machine. Never runs anything.
 
 pub mod condition;
+mod fix;
+mod judge;
 pub mod machine;
+mod make;
+#[cfg(test)]
+mod sample;
+mod script;
 pub mod status;
 pub mod types;
+mod want;
 
 pub use condition::Condition;
-pub use machine::Machine;
+pub use judge::judge;
+pub use machine::{Do, Machine, Progress};
+pub use make::make;
+pub use script::script;
 pub use status::{StepState, StepStatus};
 pub use types::{Plan, PlannedCommand, Refusal, Step, StepKind};
+pub use want::{Want, wants};

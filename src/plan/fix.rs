@@ -1,0 +1,158 @@
+//! What to do about a condition that does not hold.
+
+use crate::config::Config;
+use crate::config::types::Engine;
+use crate::domain::NodeId;
+use crate::domain::link::LinkState;
+use crate::domain::observed::Observed;
+
+use super::condition::Condition;
+use super::judge::{ours, stray_of};
+
+/// What to do, when it is known.
+#[must_use]
+pub(super) fn fix(condition: &Condition, observed: &Observed, config: &Config) -> Option<String> {
+    let name = |n: NodeId| config.node_name(n);
+    let image = &config.container.image;
+    let docker = &config.container.docker;
+    let container = &config.container.name;
+    match condition {
+        Condition::NodeReachable(n) => match &observed.node(*n)?.link {
+            LinkState::Down { error, .. } => error.fix.clone(),
+            LinkState::Idle | LinkState::Connecting | LinkState::Asking => None,
+            LinkState::Up | LinkState::Silent { .. } => None,
+        },
+        Condition::FabricAddressPresent(n) => Some(format!(
+            "bring the fabric interface of {} up, or set fabric_address and fabric_interface to what `ip addr` shows there",
+            name(*n)
+        )),
+        Condition::ImagePresent(n) => Some(format!("on {}: {docker} pull {image}", name(*n))),
+        Condition::ImagesEqual => Some(format!(
+            "make them equal: `{docker} save {image}` on {} into `{docker} load` on the others, or pull the same digest everywhere",
+            name(config.head())
+        )),
+        Condition::VersionsEqual => {
+            Some("use one image on every node, with ray and vllm in it; Ray wants the same Python too".to_owned())
+        }
+        Condition::PortFree(n, port) => Some(format!(
+            "end what holds port {port} on {}, or set another port in the config",
+            name(*n)
+        )),
+        Condition::NameFree(n, c) => {
+            let found = observed
+                .node(*n)
+                .and_then(|o| o.containers.value())
+                .and_then(|f| f.named(c));
+            Some(if found.is_some_and(|f| ours(config, f)) {
+                "X stops and removes it".to_owned()
+            } else {
+                format!(
+                    "see what it is with `{docker} logs {c}` on {}; remove it there with `{docker} rm -f {c}`, or set another container name",
+                    name(*n)
+                )
+            })
+        }
+        Condition::GpuFree(n) => Some(format!("end these processes on {}, or wait for them", name(*n))),
+        Condition::RayMember(n) | Condition::WrongAddress(n) => Some(membership(observed, config, *n)),
+        Condition::RayComplete => config
+            .node_ids()
+            .find(|n| stray(observed, config, *n))
+            .map(|n| membership(observed, config, n))
+            .or_else(|| {
+                Some(format!(
+                    "join the missing nodes with W; `{docker} logs {container}` there says more"
+                ))
+            }),
+        Condition::ContainerRuns(n) | Condition::StartLost(n) | Condition::RayListens(n) => {
+            Some(format!("`{docker} logs {container}` on {} says why", name(*n)))
+        }
+        Condition::ModelListed => Some("set serve.served_name to the name that the server gives".to_owned()),
+        Condition::ServeLost | Condition::Healthy | Condition::TokenSeen => Some(format!(
+            "the first failure line in the log of {} says why; look at the other nodes' logs too",
+            name(config.head())
+        )),
+        Condition::ContainerGone(n) => Some(format!("on {}: {docker} rm -f {container}", name(*n))),
+        Condition::StartUnderWay(_)
+        | Condition::ServeUnderWay
+        | Condition::ServeGone
+        | Condition::VerbEnded(_)
+        | Condition::VerbFailed(_) => None,
+    }
+}
+
+fn stray(observed: &Observed, config: &Config, node: NodeId) -> bool {
+    let ray = observed.ray.value();
+    ray.is_some_and(|r| stray_of(observed, config, r, node).is_some())
+}
+
+fn membership(observed: &Observed, config: &Config, node: NodeId) -> String {
+    let name = config.node_name(node);
+    let address = config.node(node).map_or("?", |n| n.fabric_address.as_str());
+    let head = config.node(config.head()).map_or("?", |n| n.fabric_address.as_str());
+    if !stray(observed, config, node) {
+        let (docker, container) = (&config.container.docker, &config.container.name);
+        return format!(
+            "`{docker} logs {container}` on {name} says why; can it reach {head}:{}?",
+            config.engine.ray_port()
+        );
+    }
+    match &config.engine {
+        Engine::VllmRay(_) => {
+            format!(
+                "nothing in ray_start_args may set another address; stop with X and start again, so that {name} registers at {address}"
+            )
+        }
+        Engine::Script(s) => format!(
+            "let {} start Ray on {name} with --node-ip-address {address} and VLLM_HOST_IP={address}; stop with X and start again",
+            s.path
+        ),
+    }
+}
+
+/// What the words of a failed command point to. Each is matched as a part of a line of its stderr.
+const COMMAND_HINTS: &[(&str, &str)] = &[
+    (
+        "permission denied while trying to connect to the",
+        "add the user to the group docker on that node (sudo usermod -aG docker USER), then connect anew: groups are fixed at login",
+    ),
+    (
+        "could not select device driver",
+        "install the NVIDIA container toolkit on that node (nvidia-ctk runtime configure --runtime=docker)",
+    ),
+    (
+        "unresolvable CDI devices",
+        "the CDI list is stale after a driver update: sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml",
+    ),
+    (
+        "\"ray\": executable file not found",
+        "the image holds no Ray: use one that does, the same on every node",
+    ),
+    (
+        "is already in use by container",
+        "X stops and removes what is ours; see what else has the name",
+    ),
+    (
+        "pull access denied",
+        "check container.image; a private registry needs `docker login` on that node",
+    ),
+    (
+        "no matching manifest for",
+        "the image is not made for that node's processor",
+    ),
+    (
+        "no space left on device",
+        "free disk space on that node (docker system df)",
+    ),
+    (
+        "docker: not found",
+        "install Docker there, or set container.docker to its path",
+    ),
+];
+
+/// What to do about a failed command, when its words tell.
+pub(super) fn command_fix(stderr: &[String]) -> Option<String> {
+    COMMAND_HINTS
+        .iter()
+        .find(|(part, _)| stderr.iter().any(|line| line.contains(part)))
+        .map(|(_, fix)| (*fix).to_owned())
+}

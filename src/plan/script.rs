@@ -1,0 +1,141 @@
+//! A plan as a shell script: what a person would type, with the checks as comments.
+
+use std::fmt::Write as _;
+
+use crate::config::Config;
+use crate::config::types::Login;
+use crate::domain::NodeId;
+use crate::domain::command::{ARGV, Command, quote, quote_all};
+
+use super::condition::Condition;
+use super::types::{Plan, PlannedCommand, Step};
+
+/// The line that ends a script's text in a here-document; no script of ours holds it.
+const END: &str = "END_OF_BRINGUP_SCRIPT";
+
+/// The plan as a POSIX shell script for the operator's machine. It checks nothing by itself: what bringup would check stands there as comments.
+#[must_use]
+pub fn script(plan: &Plan, config: &Config) -> String {
+    let mut text = String::from("#!/bin/sh\nset -eu\n");
+    for note in &plan.notes {
+        comment(&mut text, "note", note);
+    }
+    for refusal in &plan.refusals {
+        comment(&mut text, "cannot run", &refusal.text);
+        if let Some(fix) = &refusal.fix {
+            comment(&mut text, "fix", fix);
+        }
+    }
+    if !plan.refusals.is_empty() {
+        text.push_str("exit 1\n");
+    }
+    for (number, step) in plan.steps.iter().enumerate() {
+        write_step(&mut text, number + 1, step, config);
+    }
+    text
+}
+
+fn write_step(text: &mut String, number: usize, step: &Step, config: &Config) {
+    text.push('\n');
+    comment(text, &number.to_string(), &step.title);
+    let lists: [(&str, &[Condition]); 3] = [
+        ("check first", &step.before),
+        ("skip the commands if", &step.under_way),
+        ("verify after", &step.after),
+    ];
+    let (first, after) = lists.split_at(2);
+    for (word, conditions) in first {
+        write_conditions(text, word, conditions, config);
+    }
+    for planned in step.commands.iter().chain(&step.finally) {
+        write_command(text, planned, config);
+    }
+    for (word, conditions) in after {
+        write_conditions(text, word, conditions, config);
+    }
+}
+
+fn write_conditions(text: &mut String, word: &str, conditions: &[Condition], config: &Config) {
+    for condition in conditions {
+        comment(text, word, &condition.text(config));
+    }
+}
+
+/// A comment of one line: nothing in it can begin a line of its own.
+fn comment(text: &mut String, word: &str, what: &str) {
+    let what = what.replace(['\n', '\r'], " ");
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "# {word}: {what}");
+}
+
+fn write_command(text: &mut String, planned: &PlannedCommand, config: &Config) {
+    let ssh = ssh_words(config, planned.node);
+    let command = &planned.command;
+    let line = match &command.secret {
+        Some(secret) => {
+            let inner = format!("/bin/sh -c {}", quote(&command.render()));
+            format!(
+                "printf '%s\\n' \"${{{}}}\" | {ssh} {}\n",
+                secret.from_env,
+                quote(&inner)
+            )
+        }
+        None if command.id == ARGV => format!("{ssh} {}\n", quote(&quote_all(&command.args))),
+        None => here_document(&ssh, command),
+    };
+    text.push_str(&line);
+}
+
+/// A script of ours on the far shell's standard input.
+fn here_document(ssh: &str, command: &Command) -> String {
+    format!("{ssh} /bin/sh -s <<'{END}'\n{}{END}\n", command.render())
+}
+
+/// `ssh` with what leads to a node.
+fn ssh_words(config: &Config, node: NodeId) -> String {
+    let mut words = vec!["ssh".to_owned()];
+    let Some(node) = config.node(node) else {
+        return words.join(" ");
+    };
+    let mut hops = Vec::new();
+    let mut via = node.via;
+    // A cycle is a config error; the bound keeps even that from looping.
+    for _ in 0..config.ssh.jump.len() {
+        let Some(hop) = via.and_then(|id| config.ssh.jump.get(id.index())) else {
+            break;
+        };
+        hops.push(jump_word(&hop.login));
+        via = hop.via;
+    }
+    hops.reverse();
+    if !hops.is_empty() {
+        words.extend(["-J".to_owned(), hops.join(",")]);
+    }
+    let login = &node.login;
+    for key in &login.keys {
+        words.extend(["-i".to_owned(), key.clone()]);
+    }
+    if login.port != 22 && !login.alias {
+        words.extend(["-p".to_owned(), login.port.to_string()]);
+    }
+    words.push(with_user(login, &login.host));
+    quote_all(&words)
+}
+
+fn jump_word(login: &Login) -> String {
+    let host = with_user(login, &login.host);
+    if login.alias || login.port == 22 {
+        host
+    } else if login.host.contains(':') {
+        with_user(login, &format!("[{}]:{}", login.host, login.port))
+    } else {
+        format!("{host}:{}", login.port)
+    }
+}
+
+fn with_user(login: &Login, host: &str) -> String {
+    match &login.user {
+        Some(user) => format!("{user}@{host}"),
+        None => host.to_owned(),
+    }
+}
