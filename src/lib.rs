@@ -5,15 +5,19 @@
 
 pub mod api;
 pub mod bench;
+pub mod cli;
 pub mod config;
 pub mod domain;
+pub mod drive;
 pub mod engine;
 pub mod input;
 pub mod log;
 pub mod measure;
 pub mod model;
+pub mod node;
 pub mod plan;
 pub mod probe;
 pub mod record;
+pub mod report;
 pub mod sim;
 pub mod ssh;

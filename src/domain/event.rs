@@ -20,7 +20,7 @@ use super::{container, fabric, gpu, image, memory, ray, sockets};
 pub struct Event {
     /// Who says so.
     pub source: Source,
-    /// When the loop took it from its source.
+    /// When it was so; for facts, the moment of the question.
     pub at: Now,
     /// What.
     pub kind: EventKind,

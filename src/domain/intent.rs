@@ -78,9 +78,11 @@ pub enum Intent {
     StopMenu,
     /// Run the shown plan.
     Confirm,
+    /// Start no further step of the run that is under way.
+    StopRun,
     /// Start the throughput test, or cancel one that runs.
     Bench,
-    /// Back: close what is open, or stop a run between steps.
+    /// Back: close what is open.
     Back,
     /// Focus the next pane.
     NextPane,

@@ -185,6 +185,14 @@ pub const BINDINGS: &[Binding] = &[
         chords: &[press('a', Intent::Plan(Action::StopAll))],
     },
     Binding {
+        keys: "r",
+        hint: "the run",
+        help: "start no further step of the run that is under way",
+        group: Group::Stop,
+        modes: &[Mode::StopMenu],
+        chords: &[press('r', Intent::StopRun)],
+    },
+    Binding {
         keys: "y",
         hint: "trust it",
         help: "trust the key and write it to known_hosts",

@@ -78,6 +78,7 @@ mod tests {
             Intent::Plan(Action::StopAll) => "stop-all",
             Intent::StopMenu => "stop-menu",
             Intent::Confirm => "confirm",
+            Intent::StopRun => "stop-run",
             Intent::Bench => "bench",
             Intent::Back => "back",
             Intent::NextPane => "next-pane",

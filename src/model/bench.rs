@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::domain::Stamp;
 use crate::domain::bench::{BenchEvent, BenchProfile, PromptSizing, RequestRecord};
-use crate::measure::Live;
+use crate::measure::{Live, Report};
 
 /// Request records kept; a profile larger than this is refused by the config.
 pub const RECORDS: usize = 100_000;
@@ -26,6 +26,9 @@ pub struct BenchView {
     pub records: Vec<RequestRecord>,
     /// Where it stands.
     pub phase: BenchPhase,
+    /// The figures, once it is over.
+    #[serde(skip)]
+    pub report: Option<Report>,
     /// File of the result.
     pub saved: Option<String>,
     /// Figures while it runs.
@@ -55,6 +58,7 @@ impl BenchView {
             warmup: 0,
             records: Vec::new(),
             phase: BenchPhase::Running,
+            report: None,
             saved: None,
             live: Live::default(),
         }
@@ -79,7 +83,10 @@ impl BenchView {
                     self.records.push(record);
                 }
             }
-            BenchEvent::Done { duration } => self.phase = BenchPhase::Done(duration),
+            BenchEvent::Done { duration } => {
+                self.report = Some(Report::of(&self.records, duration));
+                self.phase = BenchPhase::Done(duration);
+            }
             BenchEvent::Saved(path) => self.saved = Some(path),
             BenchEvent::Failed(why) => self.phase = BenchPhase::Failed(why),
         }

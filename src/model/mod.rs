@@ -2,12 +2,22 @@
 //!
 //! Owns [`State`] and [`update`]: (state, event) to effects. Never does IO, never reads a clock; whoever drives it gives the time with each event.
 //!
-//! Invariants: `update` is the only writer; every list here is bounded; a reading that went stale stays, with its age; a link that went down marks
-//! its readings old and keeps them.
+//! Invariants: `update` is the only writer; every list here is bounded; a reading that went stale stays, with its age; a link that went down keeps
+//! its readings; which probe is due is decided here, the actors only run them.
 
 pub mod bench;
+mod commands;
+pub mod facts;
+mod intents;
 pub mod load;
+mod run;
+pub mod schedule;
 pub mod series;
+mod server;
 pub mod state;
+mod update;
+pub mod way;
 
 pub use state::{Options, State};
+pub use update::update;
+pub use way::{server_url, tunnel_line};

@@ -18,6 +18,7 @@ use crate::plan::{Machine, Plan};
 
 use super::bench::BenchView;
 use super::load::Load;
+use super::schedule::Asked;
 use super::series::Series;
 
 /// Commands kept in the list; the oldest that has ended goes first.
@@ -61,7 +62,16 @@ pub struct State {
     pub screen: Screen,
     /// Whether the console is leaving.
     pub quit: Quit,
-    pub(super) next_run: u64,
+    /// Why the first token of this start of the server failed.
+    pub(super) token_failed: Option<String>,
+    /// Whether a token was asked for since the server's start.
+    pub(super) token_asked: bool,
+    /// Whether the latest scrape failed.
+    pub(super) metrics_failed: bool,
+    /// Why the dashboard gave no membership.
+    pub(super) dashboard_failed: Option<String>,
+    /// When each probe was asked last.
+    pub(super) asked: BTreeMap<Asked, Stamp>,
 }
 
 /// Switches of a console.
@@ -246,7 +256,11 @@ impl State {
             bench: None,
             screen: Screen::default(),
             quit: Quit::No,
-            next_run: 0,
+            token_failed: None,
+            token_asked: false,
+            metrics_failed: false,
+            dashboard_failed: None,
+            asked: BTreeMap::new(),
         }
     }
 

@@ -1,0 +1,150 @@
+//! `bench`: the throughput test without the screen.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use color_eyre::eyre::Result;
+
+use crate::domain::intent::Intent;
+use crate::domain::time::human;
+use crate::measure::Report;
+use crate::model::bench::BenchPhase;
+use crate::model::state::ServingState;
+use crate::report;
+
+use super::args::Args;
+use super::exit::Exit;
+use super::headless::{FIRST_ANSWERS, Headless, Waited, all_answered, server_answered, unreachable};
+use super::{logfile, out, start};
+
+/// Longest whole test: a bound on the wait, beyond the bound of each request.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
+
+/// `bringup bench`.
+///
+/// # Errors
+/// When the console can't be started.
+pub(super) async fn bench(args: &Args, json: bool) -> Result<Exit> {
+    let config = match start::load(args) {
+        Ok(config) => config,
+        Err(exit) => return Ok(exit),
+    };
+    let _log = logfile::start(&args.log_level)?;
+    let mut headless = Headless::new(start::open(args, config, true)?)?;
+    let exit = test(&mut headless, json).await;
+    Ok(headless.leave(exit).await)
+}
+
+async fn test(headless: &mut Headless, json: bool) -> Exit {
+    let waited = headless
+        .until(FIRST_ANSWERS, |s| all_answered(s) && server_answered(s))
+        .await;
+    if let Waited::Signal(exit) = waited {
+        return exit;
+    }
+    let state = headless.console.state();
+    let lost = unreachable(state);
+    if !lost.is_empty() {
+        lost.iter().for_each(|line| out::say(line));
+        return Exit::Unreachable;
+    }
+    match &state.server.state {
+        ServingState::Answering | ServingState::Ready | ServingState::Degraded(_) => {}
+        other @ (ServingState::Unknown | ServingState::Down | ServingState::Loading | ServingState::Failed(_)) => {
+            out::error(&format!("the server is {}: nothing to test", other.word()));
+            return Exit::NotServing;
+        }
+    }
+    headless.console.intent(Intent::Bench);
+    let over = |s: &crate::model::State| {
+        s.bench.as_ref().is_some_and(|b| match b.phase {
+            BenchPhase::Running => false,
+            BenchPhase::Done(_) => b.saved.is_some() || !s.notices.is_empty(),
+            BenchPhase::Failed(_) => true,
+        })
+    };
+    match headless.until(LONGEST, over).await {
+        Waited::Signal(exit) => {
+            headless.console.intent(Intent::Bench);
+            return exit;
+        }
+        Waited::Late => return Exit::Failed,
+        Waited::True => {}
+    }
+    let Some(bench) = &headless.console.state().bench else {
+        return Exit::Failed;
+    };
+    match &bench.phase {
+        BenchPhase::Running => Exit::Failed,
+        BenchPhase::Failed(why) => {
+            out::error(&format!("the throughput test failed: {why}"));
+            Exit::Failed
+        }
+        BenchPhase::Done(_) => {
+            let Some(figures) = &bench.report else {
+                return Exit::Failed;
+            };
+            let now = headless.console.now().wall;
+            match report::bench::bench(headless.console.state(), now) {
+                Some(result) if json => {
+                    out::json(&result);
+                }
+                Some(_) | None => {
+                    out::line(text(figures).trim_end());
+                    if let Some(path) = &bench.saved {
+                        out::line(&format!("saved as {path}"));
+                    }
+                }
+            }
+            if figures.failures == 0 {
+                Exit::Done
+            } else {
+                Exit::Failed
+            }
+        }
+    }
+}
+
+/// The figures in a few lines for a person.
+fn text(report: &Report) -> String {
+    let mut text = String::new();
+    let rate = |r: Option<f64>| r.map_or_else(|| "-".to_owned(), |v| format!("{v:.1}"));
+    let ms = |d: Duration| format!("{:.1}", d.as_secs_f64() * 1000.0);
+    let _ok = writeln!(
+        text,
+        "requests      {} ok, {} failed in {}",
+        report.successes,
+        report.failures,
+        human(report.duration)
+    );
+    for (error, count) in &report.errors {
+        let _ok = writeln!(text, "  {count} x {error}");
+    }
+    let _ok = writeln!(
+        text,
+        "output        {} tok/s, {} tokens",
+        rate(report.output_rate),
+        report.output_tokens
+    );
+    if report.counted_by_server == Some(false) {
+        let _ok = writeln!(
+            text,
+            "              the server did not count all of them: some are chunks"
+        );
+    }
+    let rows = [
+        ("TTFT", report.ttft),
+        ("TPOT", report.tpot),
+        ("ITL", report.itl),
+        ("E2EL", report.e2el),
+    ];
+    for (name, spread) in rows {
+        let Some(s) = spread else { continue };
+        let (mean, median, p90, p99) = (ms(s.mean), ms(s.median), ms(s.p90), ms(s.p99));
+        let _ok = writeln!(
+            text,
+            "{name:<5} ms      mean {mean}  median {median}  p90 {p90}  p99 {p99}"
+        );
+    }
+    text
+}

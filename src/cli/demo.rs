@@ -1,0 +1,57 @@
+//! `demo`: the embedded cluster, with the console on it or alone.
+
+use color_eyre::eyre::{Result, WrapErr};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::config;
+use crate::sim;
+
+use super::args::{Args, Demo};
+use super::exit::Exit;
+use super::{out, start};
+
+/// `bringup demo`.
+///
+/// # Errors
+/// When the cluster or the console can't be started.
+pub(super) async fn demo(args: &Args, demo: &Demo) -> Result<Exit> {
+    let options = sim::Options {
+        nodes: usize::from(demo.nodes),
+        speed: demo.speed,
+        ..sim::Options::default()
+    };
+    let cluster = sim::Cluster::start(options)
+        .await
+        .wrap_err("the demo cluster could not be started")?;
+    let exit = if demo.serve_only {
+        stay(&cluster).await?
+    } else {
+        console(args, &cluster).await?
+    };
+    cluster.shutdown().await;
+    Ok(exit)
+}
+
+async fn console(args: &Args, cluster: &sim::Cluster) -> Result<Exit> {
+    let file = cluster.config_path().display().to_string();
+    match config::parse(cluster.config_text(), &file) {
+        Ok(config) => start::console_on(args, config).await,
+        Err(problems) => {
+            problems.iter().for_each(|p| out::say(&p.to_string()));
+            Ok(Exit::Usage)
+        }
+    }
+}
+
+/// Prints the config's path and stays until a signal.
+async fn stay(cluster: &sim::Cluster) -> Result<Exit> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    out::line(&cluster.config_path().display().to_string());
+    out::say("the demo cluster runs until Ctrl-C; in another terminal: bringup --config PATH status");
+    tokio::select! {
+        // Ctrl-C is how this command ends when all is well.
+        _ = interrupt.recv() => Ok(Exit::Done),
+        _ = terminate.recv() => Ok(Exit::Terminated),
+    }
+}

@@ -1,0 +1,153 @@
+//! What all headless commands share: the loop with its deadline and its signals.
+
+use std::time::Duration;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::Instant;
+
+use crate::domain::link::LinkState;
+use crate::domain::serving::Health;
+use crate::drive::{Console, ForFront};
+use crate::model::State;
+
+use super::exit::Exit;
+use super::out;
+
+/// Longest wait for the first answer of every node.
+pub(super) const FIRST_ANSWERS: Duration = Duration::from_secs(10);
+
+/// A console with nobody at the screen.
+pub(super) struct Headless {
+    pub(super) console: Console,
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+/// Why a wait ended.
+pub(super) enum Waited {
+    /// It is so.
+    True,
+    /// The time ran out.
+    Late,
+    /// A signal came.
+    Signal(Exit),
+}
+
+impl Headless {
+    /// Takes over a console.
+    ///
+    /// # Errors
+    /// When signals can't be listened for.
+    pub(super) fn new(console: Console) -> std::io::Result<Self> {
+        Ok(Self {
+            console,
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    /// One step of the loop.
+    ///
+    /// # Errors
+    /// The exit code of a signal.
+    pub(super) async fn step(&mut self) -> Result<Vec<ForFront>, Exit> {
+        tokio::select! {
+            news = self.console.step() => Ok(news),
+            _ = self.interrupt.recv() => Err(Exit::Interrupted),
+            _ = self.terminate.recv() => Err(Exit::Terminated),
+        }
+    }
+
+    /// Steps until something is so, at most for `limit`.
+    pub(super) async fn until(&mut self, limit: Duration, so: impl Fn(&State) -> bool) -> Waited {
+        let end = Instant::now() + limit;
+        while !so(self.console.state()) {
+            match tokio::time::timeout_at(end, self.step()).await {
+                Ok(Ok(_news)) => {}
+                Ok(Err(exit)) => return Waited::Signal(exit),
+                Err(_late) => return Waited::Late,
+            }
+        }
+        Waited::True
+    }
+
+    /// Ends the console and says what was left running.
+    pub(super) async fn leave(self, exit: Exit) -> Exit {
+        let now = matches!(exit, Exit::Interrupted | Exit::Terminated);
+        for line in self.console.shutdown(now).await {
+            out::say(&format!("still running: {line}"));
+        }
+        exit
+    }
+}
+
+/// Whether every node has answered once, or can't.
+pub(super) fn all_answered(state: &State) -> bool {
+    state
+        .observed
+        .nodes
+        .iter()
+        .all(|n| is_down(&n.link) || (n.link.usable() && looked_at(n)))
+}
+
+fn looked_at(n: &crate::domain::observed::NodeObserved) -> bool {
+    let said = |known: bool, reason: Option<&str>| known || reason.is_some_and(|r| r != "not asked yet");
+    said(n.memory.value().is_some(), n.memory.reason())
+        && said(n.containers.value().is_some(), n.containers.reason())
+        && said(n.gpus.value().is_some(), n.gpus.reason())
+}
+
+/// Whether the server's state rests on what was asked since the start: rates from two scrapes where there is something to scrape.
+pub(super) fn server_answered(state: &State) -> bool {
+    let head_down = state
+        .observed
+        .node(state.config.head())
+        .is_none_or(|n| is_down(&n.link));
+    let seen = &state.observed.server;
+    match seen.health.value() {
+        _ if head_down => true,
+        None => false,
+        Some(Health::Ok) => {
+            let looked = |known: bool, reason: Option<&str>| known || reason.is_some_and(|r| r != "not asked yet");
+            let rates = looked(
+                state.server.generation.value().is_some(),
+                state.server.generation.reason(),
+            );
+            let models = looked(seen.models.value().is_some(), seen.models.reason());
+            let ray = looked(state.observed.ray.value().is_some(), state.observed.ray.reason());
+            let token = state.options.no_probe || state.server.state.word() != "answering";
+            rates && models && ray && token
+        }
+        Some(Health::Refused | Health::Status(_) | Health::Unreachable(_)) => state.server.state.word() != "unknown",
+    }
+}
+
+fn is_down(link: &LinkState) -> bool {
+    match link {
+        LinkState::Down { .. } => true,
+        LinkState::Idle | LinkState::Connecting | LinkState::Asking | LinkState::Up | LinkState::Silent { .. } => false,
+    }
+}
+
+/// The hops and nodes that can't be used, each with why and what to do.
+pub(super) fn unreachable(state: &State) -> Vec<String> {
+    let hops = state.config.ssh.jump.iter().map(|h| h.name.as_str()).zip(&state.hops);
+    let nodes = state
+        .config
+        .nodes
+        .iter()
+        .map(|n| n.name.as_str())
+        .zip(state.observed.nodes.iter().map(|n| &n.link));
+    let mut all = Vec::new();
+    for (name, link) in hops.chain(nodes) {
+        match link {
+            LinkState::Up | LinkState::Silent { .. } => {}
+            LinkState::Down { error, .. } => {
+                let fix = error.fix.as_ref().map(|f| format!("\n  {f}")).unwrap_or_default();
+                all.push(format!("{name}: {}{fix}", error.text));
+            }
+            LinkState::Idle | LinkState::Connecting | LinkState::Asking => all.push(format!("{name}: no answer yet")),
+        }
+    }
+    all
+}

@@ -1,0 +1,49 @@
+//! Where the console's files are.
+
+use std::path::{Path, PathBuf};
+
+use color_eyre::eyre::{Result, eyre};
+use etcetera::BaseStrategy;
+
+/// The operator's home directory.
+///
+/// # Errors
+/// When there is none.
+pub(super) fn home() -> Result<PathBuf> {
+    etcetera::home_dir().map_err(|e| eyre!("no home directory is known: {e}"))
+}
+
+/// The directory of the console's own log and results: `bringup` in $XDG_STATE_HOME or ~/.local/state.
+///
+/// # Errors
+/// When no home directory is known.
+pub(super) fn state_dir() -> Result<PathBuf> {
+    let xdg = etcetera::base_strategy::Xdg::new().map_err(|e| eyre!("no home directory is known: {e}"))?;
+    let state = xdg.state_dir().ok_or_else(|| eyre!("no state directory is known"))?;
+    Ok(state.join("bringup"))
+}
+
+/// `~` and `~/…` as a path.
+pub(super) fn expand(text: &str, home: &Path) -> PathBuf {
+    match text.strip_prefix('~') {
+        Some("") => home.to_path_buf(),
+        Some(rest) => rest
+            .strip_prefix('/')
+            .map_or_else(|| PathBuf::from(text), |r| home.join(r)),
+        None => PathBuf::from(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_leading_tilde_of_ones_own_is_home() {
+        let home = Path::new("/home/op");
+        assert_eq!(expand("~/.ssh/id", home), Path::new("/home/op/.ssh/id"));
+        assert_eq!(expand("~", home), home);
+        assert_eq!(expand("~other/x", home), Path::new("~other/x"));
+        assert_eq!(expand("/a/~/b", home), Path::new("/a/~/b"));
+    }
+}

@@ -1,0 +1,137 @@
+//! `up` and `down`: the plan, the question, the steps.
+
+use color_eyre::eyre::Result;
+
+use crate::domain::effect::RunOutcome;
+use crate::domain::intent::{Action, Intent};
+use crate::domain::step::{StepEvent, StepEventKind, StepOutcome};
+use crate::drive::ForFront;
+use crate::plan::Plan;
+use crate::report;
+
+use super::args::Args;
+use super::exit::Exit;
+use super::headless::{FIRST_ANSWERS, Headless, Waited, all_answered, unreachable};
+use super::{logfile, out, plan, start};
+
+/// `bringup up`.
+///
+/// # Errors
+/// When the console can't be started.
+pub(super) async fn up(args: &Args, yes: bool, json: bool) -> Result<Exit> {
+    run(args, Action::Up, yes, json).await
+}
+
+/// `bringup down`.
+///
+/// # Errors
+/// When the console can't be started.
+pub(super) async fn down(args: &Args, yes: bool, json: bool, serve: bool) -> Result<Exit> {
+    run(args, if serve { Action::StopServe } else { Action::StopAll }, yes, json).await
+}
+
+async fn run(args: &Args, action: Action, yes: bool, json: bool) -> Result<Exit> {
+    if !yes && !out::has_person() {
+        out::error("nobody is here to confirm the plan: give --yes, or run it in a terminal");
+        return Ok(Exit::Usage);
+    }
+    let config = match start::load(args) {
+        Ok(config) => config,
+        Err(exit) => return Ok(exit),
+    };
+    let _log = logfile::start(&args.log_level)?;
+    let mut headless = Headless::new(start::open(args, config, true)?)?;
+    let exit = steps(&mut headless, action, yes, json).await;
+    Ok(headless.leave(exit).await)
+}
+
+async fn steps(headless: &mut Headless, action: Action, yes: bool, json: bool) -> Exit {
+    if let Waited::Signal(exit) = headless.until(FIRST_ANSWERS, all_answered).await {
+        return exit;
+    }
+    headless.console.intent(Intent::Plan(action));
+    let Some(shown) = headless.console.state().plan.clone() else {
+        return Exit::Failed;
+    };
+    show(headless, &shown, json);
+    let lost = unreachable(headless.console.state());
+    for line in &lost {
+        out::say(line);
+    }
+    if !lost.is_empty() {
+        return Exit::Unreachable;
+    }
+    if !shown.refusals.is_empty() {
+        return Exit::Failed;
+    }
+    if !yes && !out::confirm("Run this plan?") {
+        return Exit::Failed;
+    }
+    // What the plan rests on may have changed while a person read it: the step machine looks again before each step.
+    let mut news = headless.console.intent(Intent::Confirm);
+    loop {
+        for item in news {
+            match item {
+                ForFront::Step(event) => tell(headless, &event, &shown, json),
+                ForFront::RunOver(outcome) => return over(headless, outcome, json),
+                ForFront::Redraw | ForFront::Notify(_) | ForFront::Copy(_) | ForFront::Quit { .. } => {}
+            }
+        }
+        news = match headless.step().await {
+            Ok(news) => news,
+            Err(exit) => return exit,
+        };
+    }
+}
+
+fn show(headless: &Headless, shown: &Plan, json: bool) {
+    if json {
+        out::json(&report::step::plan(shown, headless.console.now()));
+        return;
+    }
+    out::say(&plan::text(shown, &headless.console.state().config));
+}
+
+fn tell(headless: &Headless, event: &StepEvent, shown: &Plan, json: bool) {
+    if json {
+        out::json(&report::step::step(event, shown, headless.console.now()));
+        return;
+    }
+    let title = shown.steps.get(event.step.index()).map_or("?", |s| s.title.as_str());
+    let number = event.step.0 + 1;
+    let line = match &event.kind {
+        StepEventKind::Started => format!("{number}. {title}"),
+        StepEventKind::Progress(text) => format!("   {text}"),
+        StepEventKind::Done(StepOutcome::Success) => "   done".to_owned(),
+        StepEventKind::Done(StepOutcome::Warning(text)) => format!("   done, with a warning: {text}"),
+        StepEventKind::Done(StepOutcome::Skipped) => "   skipped: it is so already".to_owned(),
+        StepEventKind::Done(StepOutcome::Adopted) => "   done; it was under way already".to_owned(),
+        StepEventKind::Failed(f) => {
+            let mut text = format!(
+                "   FAILED: {}\n     seen:     {}\n     expected: {}",
+                f.what, f.seen, f.expected
+            );
+            for line in &f.lines {
+                text.push_str(&format!("\n     | {line}"));
+            }
+            if let Some(fix) = &f.fix {
+                text.push_str(&format!("\n     fix: {fix}"));
+            }
+            text
+        }
+        StepEventKind::Aborted => "   stopped".to_owned(),
+        StepEventKind::Unknown(why) => format!("   UNKNOWN: {why}"),
+    };
+    out::line(&line);
+}
+
+fn over(headless: &Headless, outcome: RunOutcome, json: bool) -> Exit {
+    if json {
+        out::json(&report::step::over(outcome, headless.console.now()));
+    }
+    match outcome {
+        RunOutcome::Done => Exit::Done,
+        RunOutcome::Failed | RunOutcome::Aborted => Exit::Failed,
+        RunOutcome::Unknown => Exit::Unreachable,
+    }
+}

@@ -1,0 +1,126 @@
+//! From arguments to a running console.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use color_eyre::eyre::Result;
+
+use crate::config::{self, Config, place};
+use crate::drive::{Console, Setup};
+use crate::model::Options;
+
+use super::args::Args;
+use super::exit::Exit;
+use super::{logfile, out, paths};
+
+/// Reads and checks the configuration; what is wrong is printed.
+///
+/// # Errors
+/// The exit code.
+pub(super) fn load(args: &Args) -> std::result::Result<Config, Exit> {
+    let (file, text) = read(args)?;
+    config::parse(&text, &file.display().to_string()).map_err(|problems| {
+        for problem in problems {
+            out::say(&problem.to_string());
+        }
+        Exit::Usage
+    })
+}
+
+/// Finds and reads the configuration file.
+fn read(args: &Args) -> std::result::Result<(PathBuf, String), Exit> {
+    let place = place(args);
+    let Some(found) = &place else {
+        out::error(&place::not_found(None));
+        return Err(Exit::Usage);
+    };
+    std::fs::read_to_string(&found.path)
+        .map(|text| (found.path.clone(), text))
+        .map_err(|error| {
+            if error.kind() == std::io::ErrorKind::NotFound {
+                out::error(&place::not_found(place.as_ref()));
+            } else {
+                out::error(&format!(
+                    "the configuration {} could not be read: {error}",
+                    found.path.display()
+                ));
+            }
+            Exit::Usage
+        })
+}
+
+/// The configuration's place.
+pub(super) fn place(args: &Args) -> Option<place::Place> {
+    place::search(&place::Surroundings {
+        flag: args.config.clone(),
+        variable: std::env::var_os("BRINGUP_CONFIG").map(PathBuf::from),
+        xdg: std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from),
+        home: paths::home().ok(),
+    })
+}
+
+/// A console on a configuration. A headless one never asks for keys or secrets.
+///
+/// # Errors
+/// When no home directory is known, or the tunnel's directory can't be made.
+pub(super) fn open(args: &Args, config: Config, headless: bool) -> Result<Console> {
+    let home = paths::home()?;
+    let expand = |text: &String| paths::expand(text, &home);
+    let setup = Setup {
+        known_hosts: config.ssh.known_hosts.iter().map(expand).collect(),
+        results: paths::state_dir()?.join("results"),
+        home: home.clone(),
+        options: Options {
+            no_probe: args.no_probe,
+        },
+        interactive: !headless,
+        config: Arc::new(config),
+    };
+    Ok(Console::start(setup)?)
+}
+
+/// Opens the console on the configured cluster.
+///
+/// # Errors
+/// See [`open`], and what the terminal refuses.
+pub(super) async fn console(args: &Args) -> Result<Exit> {
+    let config = match load(args) {
+        Ok(config) => config,
+        Err(exit) => return Ok(exit),
+    };
+    console_on(args, config).await
+}
+
+/// Opens the console on a configuration.
+///
+/// # Errors
+/// See [`open`], and what the terminal refuses.
+pub(super) async fn console_on(args: &Args, config: Config) -> Result<Exit> {
+    let name = args.theme.clone().unwrap_or_else(|| config.ui.theme.clone());
+    let theme = match theme(&name) {
+        Ok(theme) => theme,
+        Err(exit) => return Ok(exit),
+    };
+    let _log = logfile::start(&args.log_level)?;
+    let _console = (open(args, config, false)?, theme);
+    Err(color_eyre::eyre::eyre!("the screen is not part of this build yet"))
+}
+
+/// A theme by name, or from a file.
+fn theme(name: &str) -> std::result::Result<config::theme::Theme, Exit> {
+    if let Some(theme) = config::theme::builtin(name) {
+        return Ok(theme);
+    }
+    let text = std::fs::read_to_string(name).map_err(|error| {
+        out::error(&format!(
+            "'{name}' is no built-in theme and could not be read as a file: {error}"
+        ));
+        Exit::Usage
+    })?;
+    config::theme::parse_theme(&text, name).map_err(|problems| {
+        for problem in problems {
+            out::say(&problem.to_string());
+        }
+        Exit::Usage
+    })
+}

@@ -1,0 +1,125 @@
+//! `status`: what is running, and how fast.
+
+use std::fmt::Write;
+
+use color_eyre::eyre::Result;
+
+use crate::domain::time::human;
+use crate::model::State;
+use crate::model::state::ServingState;
+use crate::report;
+
+use super::args::Args;
+use super::exit::Exit;
+use super::headless::{FIRST_ANSWERS, Headless, Waited, all_answered, server_answered, unreachable};
+use super::{logfile, out, start};
+
+/// `bringup status`.
+///
+/// # Errors
+/// When the console can't be started.
+pub(super) async fn status(args: &Args, json: bool) -> Result<Exit> {
+    let config = match start::load(args) {
+        Ok(config) => config,
+        Err(exit) => return Ok(exit),
+    };
+    let _log = logfile::start(&args.log_level)?;
+    let mut headless = Headless::new(start::open(args, config, true)?)?;
+    let waited = headless
+        .until(FIRST_ANSWERS, |s| all_answered(s) && server_answered(s))
+        .await;
+    let exit = match waited {
+        Waited::Signal(exit) => exit,
+        // What has not answered by now is shown as that.
+        Waited::True | Waited::Late => {
+            let (state, now) = (headless.console.state(), headless.console.now());
+            if json {
+                out::json(&report::status::status(state, now));
+            } else {
+                out::line(text(state).trim_end());
+            }
+            verdict(state)
+        }
+    };
+    Ok(headless.leave(exit).await)
+}
+
+fn verdict(state: &State) -> Exit {
+    if !unreachable(state).is_empty() {
+        return Exit::Unreachable;
+    }
+    match state.server.state {
+        ServingState::Ready | ServingState::Answering => Exit::Done,
+        ServingState::Unknown
+        | ServingState::Down
+        | ServingState::Loading
+        | ServingState::Degraded(_)
+        | ServingState::Failed(_) => Exit::NotServing,
+    }
+}
+
+/// The state in a few lines for a person.
+fn text(state: &State) -> String {
+    let mut text = String::new();
+    let config = &state.config;
+    let _ok = writeln!(
+        text,
+        "{}  {}  {}",
+        config.cluster,
+        config.engine.word(),
+        config.serve.name()
+    );
+    for line in unreachable(state) {
+        let _ok = writeln!(text, "  ! {line}");
+    }
+    for id in config.node_ids() {
+        let (Some(node), Some(seen)) = (config.node(id), state.observed.node(id)) else {
+            continue;
+        };
+        let container = match seen.containers.value().map(|c| c.named(&config.container.name)) {
+            Some(Some(c)) => format!("{} {:?}", c.name, c.state).to_lowercase(),
+            Some(None) => format!("no container {}", config.container.name),
+            None => "container unknown".to_owned(),
+        };
+        let alive = state
+            .observed
+            .ray
+            .value()
+            .map(|r| r.alive_at(&node.fabric_address).is_some());
+        let ray = match alive {
+            Some(true) => "alive in Ray",
+            Some(false) => "not in Ray",
+            None => "Ray unknown",
+        };
+        let _ok = writeln!(
+            text,
+            "  {:<12} {:<6} {:<16} {container}, {ray}",
+            node.name,
+            node.role.word(),
+            node.fabric_address
+        );
+    }
+    let why = match &state.server.state {
+        ServingState::Degraded(why) | ServingState::Failed(why) => format!(": {why}"),
+        ServingState::Unknown
+        | ServingState::Down
+        | ServingState::Loading
+        | ServingState::Answering
+        | ServingState::Ready => String::new(),
+    };
+    let _ok = writeln!(text, "  server is {}{why}", state.server.state.word());
+    if let Some(rate) = state.server.generation.value() {
+        let _ok = writeln!(text, "  {rate:.1} tok/s generated");
+    }
+    if let Some((stage, since)) = state.nodes.first().and_then(|n| n.load.stage)
+        && state.server.state == ServingState::Loading
+    {
+        let _ok = writeln!(
+            text,
+            "  load: {} for {}",
+            stage.word(),
+            human(state.now.stamp.since(since))
+        );
+    }
+    text
+}

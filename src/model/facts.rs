@@ -1,0 +1,134 @@
+//! From a probe's facts to the observed cluster.
+
+use crate::domain::container::ContainerState;
+use crate::domain::event::{Facts, ProbeId, Subject};
+use crate::domain::gpu::GpuFacts;
+use crate::domain::memory::MemoryFacts;
+use crate::domain::serving::ServeFacts;
+use crate::domain::units::Bytes;
+use crate::domain::{NodeId, Reading, Stamp};
+
+use super::state::State;
+
+/// Takes what a probe found.
+pub(super) fn take(state: &mut State, node: NodeId, found: Facts, at: Stamp) {
+    if let Facts::Absent { what, why } = &found {
+        absent(state, node, *what, why);
+        return;
+    }
+    if let Facts::Ray(ray) = found {
+        state.observed.ray = Reading::known(ray, at);
+        return;
+    }
+    let (Some(seen), Some(view)) = (
+        state.observed.nodes.get_mut(node.index()),
+        state.nodes.get_mut(node.index()),
+    ) else {
+        return;
+    };
+    match found {
+        Facts::Memory(memory) => {
+            seen.memory = Reading::known(memory, at);
+            view.load.memory(memory.used(), at);
+        }
+        Facts::Gpus(gpus) => {
+            if let Some(percent) = utilization(&gpus) {
+                view.utilization.push(at, percent);
+            }
+            if let Some(used) = memory_in_use(&gpus, seen.memory.value()) {
+                view.memory.push(at, used.gib());
+            }
+            seen.gpus = Reading::known(gpus, at);
+        }
+        Facts::Containers(c) => {
+            let name = &state.config.container.name;
+            let runs = c.named(name).is_some_and(|c| c.state == ContainerState::Running);
+            if node == state.config.head() && !runs {
+                // What lives inside the container can't be there without it.
+                state.observed.ray = Reading::absent(format!("no container {name} runs on the head"));
+                seen.serve = Reading::known(ServeFacts::default(), at);
+            }
+            seen.containers = Reading::known(c, at);
+        }
+        Facts::Sockets(s) => seen.sockets = Reading::known(s, at),
+        Facts::Fabric(f) => seen.fabric = Reading::known(f, at),
+        Facts::Image(i) => seen.image = Reading::known(i, at),
+        Facts::Versions(v) => seen.versions = Reading::known(v, at),
+        Facts::Serve(s) => seen.serve = Reading::known(s, at),
+        Facts::Verb(v) => seen.verb = Reading::known(v, at),
+        Facts::Ray(_) | Facts::Absent { .. } => {}
+    }
+}
+
+/// A probe gave nothing of all that it asks.
+pub(super) fn failed(state: &mut State, node: NodeId, probe: ProbeId, why: &str) {
+    let subjects: &[Subject] = match probe {
+        ProbeId::Node => &[
+            Subject::Memory,
+            Subject::Gpus,
+            Subject::Containers,
+            Subject::Sockets,
+            Subject::Fabric,
+        ],
+        ProbeId::Image => &[Subject::Image],
+        ProbeId::Versions => &[Subject::Versions],
+        ProbeId::Ray => &[Subject::Ray],
+        ProbeId::Serve => &[Subject::Serve],
+        ProbeId::Verb => &[Subject::Verb],
+    };
+    for subject in subjects {
+        absent(state, node, *subject, why);
+    }
+}
+
+/// A subject could not be read: what was never known says why. What was known stays and grows old.
+fn absent(state: &mut State, node: NodeId, subject: Subject, why: &str) {
+    fn say<T>(reading: &mut Reading<T>, why: &str) {
+        if reading.value().is_none() {
+            *reading = Reading::absent(why.to_owned());
+        }
+    }
+    if subject == Subject::Ray {
+        say(&mut state.observed.ray, why);
+    }
+    let Some(seen) = state.observed.nodes.get_mut(node.index()) else {
+        return;
+    };
+    match subject {
+        Subject::Memory => say(&mut seen.memory, why),
+        Subject::Gpus => say(&mut seen.gpus, why),
+        Subject::Containers => say(&mut seen.containers, why),
+        Subject::Sockets => say(&mut seen.sockets, why),
+        Subject::Fabric => say(&mut seen.fabric, why),
+        Subject::Image => say(&mut seen.image, why),
+        Subject::Versions => say(&mut seen.versions, why),
+        Subject::Serve => say(&mut seen.serve, why),
+        Subject::Verb => say(&mut seen.verb, why),
+        Subject::Ray => {}
+    }
+}
+
+/// Mean utilisation over the GPUs that tell it.
+fn utilization(facts: &GpuFacts) -> Option<f64> {
+    let told: Vec<f64> = facts
+        .gpus
+        .iter()
+        .filter_map(|g| g.utilization)
+        .map(|p| f64::from(p.0))
+        .collect();
+    let count = u32::try_from(told.len()).ok().filter(|n| *n > 0)?;
+    Some(told.iter().sum::<f64>() / f64::from(count))
+}
+
+/// The GPUs' own memory in use, or the host's where they share it.
+#[must_use]
+pub fn memory_in_use(facts: &GpuFacts, host: Option<&MemoryFacts>) -> Option<Bytes> {
+    if facts.gpus.iter().any(crate::domain::gpu::Gpu::unified) {
+        return host.map(MemoryFacts::used);
+    }
+    facts
+        .gpus
+        .iter()
+        .map(|g| g.memory_used)
+        .try_fold(Bytes(0), |sum, m| Some(Bytes(sum.0.saturating_add(m?.0))))
+}

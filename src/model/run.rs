@@ -1,0 +1,160 @@
+//! The run of a plan.
+
+use crate::domain::Source;
+use crate::domain::effect::{Effect, RunOutcome};
+use crate::domain::event::CommandDone;
+use crate::domain::intent::{Action, Mode};
+use crate::domain::serving::ServerProbe;
+use crate::plan::{Do, Machine, Progress, StepState, Want};
+
+use super::load::Load;
+use super::state::State;
+use super::update::notice;
+
+/// Starts the shown plan.
+pub(super) fn confirm(state: &mut State, effects: &mut Vec<Effect>) {
+    if under_way(state) {
+        notice(
+            state,
+            Source::Operator,
+            "a run is under way; wait for it or press Esc on it first".to_owned(),
+        );
+        return;
+    }
+    let Some(plan) = state.plan.take_if(|p| p.refusals.is_empty()) else {
+        notice(
+            state,
+            Source::Operator,
+            "this plan can't run: see its refusals".to_owned(),
+        );
+        return;
+    };
+    let now = state.now.stamp;
+    let (machine, todo) = Machine::new(plan, state.options.no_probe, now);
+    state.run = Some(machine);
+    state.screen.mode = Mode::Run;
+    state.screen.overlay_top = 0;
+    perform(state, todo, effects);
+}
+
+/// Moves the run on, as far as what is known now allows.
+pub(super) fn advance(state: &mut State, effects: &mut Vec<Effect>) {
+    let progress = progress(state);
+    let now = state.now.stamp;
+    let Some(machine) = state.run.as_mut().filter(|m| m.outcome().is_none()) else {
+        return;
+    };
+    let todo = machine.on_tick(&state.observed, &state.config, &progress, now);
+    perform(state, todo, effects);
+}
+
+/// Tells the run that one of its commands ended.
+pub(super) fn command_done(state: &mut State, done: &CommandDone, effects: &mut Vec<Effect>) {
+    let now = state.now.stamp;
+    let Some(machine) = state.run.as_mut().filter(|m| m.outcome().is_none()) else {
+        return;
+    };
+    let todo = machine.on_command_done(done, now);
+    perform(state, todo, effects);
+}
+
+/// No new steps.
+pub(super) fn abort(state: &mut State, effects: &mut Vec<Effect>) {
+    let now = state.now.stamp;
+    let Some(machine) = state.run.as_mut().filter(|m| m.outcome().is_none()) else {
+        return;
+    };
+    let todo = machine.abort(now);
+    perform(state, todo, effects);
+}
+
+/// The cure of the step that failed, when one is known.
+pub(super) fn fix(state: &State) -> Option<String> {
+    state.run.as_ref()?.steps().iter().find_map(|s| match &s.state {
+        StepState::Failed(failure) => failure.fix.clone(),
+        StepState::Waiting
+        | StepState::Checking
+        | StepState::Running
+        | StepState::Verifying
+        | StepState::Done(_)
+        | StepState::Aborted
+        | StepState::Unknown(_) => None,
+    })
+}
+
+fn progress(state: &State) -> Progress {
+    Progress {
+        last: state.nodes.iter().filter_map(|n| n.load.progress_at).max(),
+        failures: state
+            .nodes
+            .iter()
+            .flat_map(|n| n.load.failures.iter().cloned())
+            .collect(),
+    }
+}
+
+fn perform(state: &mut State, todo: Vec<Do>, effects: &mut Vec<Effect>) {
+    for item in todo {
+        match item {
+            Do::Want(Want::Node(node, probe)) => effects.push(Effect::Probe(node, probe)),
+            Do::Want(Want::Server(probe)) => {
+                if probe == ServerProbe::Token {
+                    state.token_asked = true;
+                }
+                effects.push(Effect::ProbeServer(probe));
+            }
+            Do::Run { run, node, command } => effects.push(Effect::Run { run, node, command }),
+            Do::Event(event) => effects.push(Effect::Step(event)),
+            Do::Over(outcome) => over(state, outcome, effects),
+        }
+    }
+}
+
+/// Whether a run goes on.
+pub(super) fn under_way(state: &State) -> bool {
+    state.run.as_ref().is_some_and(|run| run.outcome().is_none())
+}
+
+fn over(state: &mut State, outcome: RunOutcome, effects: &mut Vec<Effect>) {
+    let action = state.run.as_ref().map(|m| m.plan().action);
+    if let (RunOutcome::Done, Some(Action::StopServe | Action::StopAll)) = (outcome, action) {
+        // What the stopped server printed on its way out is no failure of the next one.
+        for node in &mut state.nodes {
+            node.load = Load::default();
+        }
+    }
+    effects.push(Effect::RunOver(outcome));
+    let name = &state.config.cluster;
+    let text = match (outcome, action) {
+        (RunOutcome::Done, Some(Action::Up | Action::Serve)) => format!("{name}: the model is ready"),
+        (RunOutcome::Done, _) => return,
+        (RunOutcome::Failed, _) => format!(
+            "{name}: {}",
+            failed_step(state).unwrap_or_else(|| "a step failed".to_owned())
+        ),
+        (RunOutcome::Unknown, _) => format!("{name}: the link was lost in mid-step; look before you go on"),
+        (RunOutcome::Aborted, _) => return,
+    };
+    effects.push(Effect::Notify(text));
+}
+
+fn failed_step(state: &State) -> Option<String> {
+    let run = state.run.as_ref()?;
+    let failed = |s: &crate::plan::StepStatus| match &s.state {
+        StepState::Failed(f) => Some(f.what.clone()),
+        StepState::Waiting
+        | StepState::Checking
+        | StepState::Running
+        | StepState::Verifying
+        | StepState::Done(_)
+        | StepState::Aborted
+        | StepState::Unknown(_) => None,
+    };
+    let (step, what) = run
+        .plan()
+        .steps
+        .iter()
+        .zip(run.steps())
+        .find_map(|(step, s)| Some((step, failed(s)?)))?;
+    Some(format!("{} failed: {what}", step.title))
+}

@@ -1,0 +1,122 @@
+//! Which probe is due: the core decides, the actors only run them.
+
+use std::time::Duration;
+
+use crate::config::types::Engine;
+use crate::domain::container::{Container, ContainerState};
+use crate::domain::effect::Effect;
+use crate::domain::event::ProbeId;
+use crate::domain::serving::{Health, ServerProbe};
+use crate::domain::{NodeId, Stamp};
+
+use super::run;
+use super::server::proven;
+use super::state::State;
+
+/// Memory, GPUs, containers, sockets and interfaces of a node.
+pub const NODE_EVERY: Duration = Duration::from_secs(2);
+/// Model-server processes in the head's container.
+pub const SERVE_EVERY: Duration = Duration::from_secs(3);
+/// The configured image.
+pub const IMAGE_EVERY: Duration = Duration::from_secs(60);
+/// The script engine's detached verb.
+pub const VERB_EVERY: Duration = Duration::from_secs(2);
+/// /health.
+pub const HEALTH_EVERY: Duration = Duration::from_secs(2);
+/// /v1/models.
+pub const MODELS_EVERY: Duration = Duration::from_secs(10);
+/// /metrics.
+pub const METRICS_EVERY: Duration = Duration::from_secs(1);
+/// Ray's membership from the dashboard.
+pub const RAY_EVERY: Duration = Duration::from_secs(3);
+/// Ray's membership from the head's container, where there is no dashboard: it costs a Python start.
+pub const RAY_IN_CONTAINER_EVERY: Duration = Duration::from_secs(10);
+
+/// What can be asked on a cadence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Asked {
+    Node(NodeId, ProbeId),
+    Health,
+    Models,
+    Metrics,
+    Ray,
+}
+
+/// Adds the probes that are due. Actors leave out one that is still under way.
+pub(super) fn due(state: &mut State, now: Stamp, effects: &mut Vec<Effect>) {
+    for (asked, every, effect) in cadences(state) {
+        let is_due = state.asked.get(&asked).is_none_or(|last| now.since(*last) >= every);
+        if is_due {
+            state.asked.insert(asked, now);
+            effects.push(effect);
+        }
+    }
+    if healthy(state) && needs_token(state) {
+        state.token_asked = true;
+        effects.push(Effect::ProbeServer(ServerProbe::Token));
+    }
+}
+
+/// What is asked in the present state, and how often.
+fn cadences(state: &State) -> Vec<(Asked, Duration, Effect)> {
+    let mut all = Vec::new();
+    let mut node = |id, probe, every| all.push((Asked::Node(id, probe), every, Effect::Probe(id, probe)));
+    let head = state.config.head();
+    let runs = container_runs(state);
+    for id in state.config.node_ids().filter(|id| usable(state, *id)) {
+        node(id, ProbeId::Node, NODE_EVERY);
+        node(id, ProbeId::Image, IMAGE_EVERY);
+        match state.config.engine {
+            Engine::Script(_) => node(id, ProbeId::Verb, VERB_EVERY),
+            Engine::VllmRay(_) => {}
+        }
+        if id == head && runs {
+            node(id, ProbeId::Serve, SERVE_EVERY);
+            if state.dashboard_failed.is_some() {
+                node(id, ProbeId::Ray, RAY_IN_CONTAINER_EVERY);
+            }
+        }
+    }
+    if usable(state, head) {
+        let mut server = |asked, every, probe| all.push((asked, every, Effect::ProbeServer(probe)));
+        server(Asked::Health, HEALTH_EVERY, ServerProbe::Health);
+        if runs {
+            server(Asked::Ray, RAY_EVERY, ServerProbe::Ray);
+        }
+        if healthy(state) {
+            server(Asked::Models, MODELS_EVERY, ServerProbe::Models);
+            server(Asked::Metrics, METRICS_EVERY, ServerProbe::Metrics);
+        }
+    }
+    all
+}
+
+fn usable(state: &State, id: NodeId) -> bool {
+    state.observed.node(id).is_some_and(|n| n.link.usable())
+}
+
+fn container_runs(state: &State) -> bool {
+    head_container(state).is_some_and(|c| c.state == ContainerState::Running)
+}
+
+/// The head's container, when one of the configured name is there.
+pub(super) fn head_container(state: &State) -> Option<&Container> {
+    state
+        .observed
+        .node(state.config.head())?
+        .containers
+        .value()?
+        .named(&state.config.container.name)
+}
+
+fn healthy(state: &State) -> bool {
+    state.observed.server.health.value() == Some(&Health::Ok)
+}
+
+/// Whether one token must be asked for: the server is healthy, its counters were read and prove nothing, and it was not asked since its start.
+fn needs_token(state: &State) -> bool {
+    let seen = &state.observed.server;
+    let looked = seen.models.value().is_some() && (seen.metrics.value().is_some() || state.metrics_failed);
+    // A run asks for its own.
+    looked && !state.options.no_probe && !state.token_asked && !proven(state) && !run::under_way(state)
+}

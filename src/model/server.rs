@@ -1,0 +1,192 @@
+//! The model server: rates from counters, and where it stands.
+
+use crate::domain::link::LinkState;
+use crate::domain::serving::{Health, MetricsSample, ServerFacts};
+use crate::domain::{Reading, Stamp};
+
+use super::schedule::{HEALTH_EVERY, RAY_EVERY};
+use super::state::{ServerView, ServingState, State};
+
+/// Takes an answer of the server or of Ray's dashboard.
+pub(super) fn take(state: &mut State, answer: ServerFacts, at: Stamp) {
+    let seen = &mut state.observed.server;
+    match answer {
+        ServerFacts::Health(health) => {
+            if health == Health::Refused {
+                // The server that gave the proof is gone; the next one must prove itself again.
+                seen.token = Reading::absent("the server's port refuses");
+                seen.models = Reading::absent("the server's port refuses");
+                seen.metrics = Reading::absent("the server's port refuses");
+                forget_rates(&mut state.server, "the server's port refuses");
+                state.token_failed = None;
+                state.token_asked = false;
+            }
+            seen.health = Reading::known(health, at);
+        }
+        ServerFacts::Models(Ok(names)) => seen.models = Reading::known(names, at),
+        ServerFacts::Models(Err(why)) => seen.models = Reading::absent(why),
+        ServerFacts::Metrics(Ok(sample)) => {
+            take_sample(&mut state.server, &seen.metrics, sample, at);
+            let restarted = seen
+                .metrics
+                .value()
+                .is_some_and(|before| before.started.is_some() && before.started != sample.started);
+            if restarted {
+                seen.token = Reading::absent("the server was started anew");
+                state.token_failed = None;
+                state.token_asked = false;
+            }
+            seen.metrics = Reading::known(sample, at);
+            state.metrics_failed = false;
+        }
+        ServerFacts::Metrics(Err(why)) => {
+            forget_rates(&mut state.server, &why);
+            seen.metrics = Reading::absent(why);
+            state.metrics_failed = true;
+        }
+        ServerFacts::Token(Ok(proof)) => {
+            seen.token = Reading::known(proof, at);
+            state.token_failed = None;
+        }
+        ServerFacts::Token(Err(why)) => {
+            seen.token = Reading::absent(why.clone());
+            state.token_failed = Some(why);
+        }
+        ServerFacts::Ray(Ok(ray)) => {
+            state.observed.ray = Reading::known(ray, at);
+            state.dashboard_failed = None;
+        }
+        ServerFacts::Ray(Err(why)) => {
+            if state.observed.ray.value().is_none() {
+                state.observed.ray = Reading::absent(why.clone());
+            }
+            state.dashboard_failed = Some(why);
+        }
+    }
+}
+
+/// Rates from two scrapes. A counter that went down was reset: there is no rate until the next scrape.
+fn take_sample(view: &mut ServerView, before: &Reading<MetricsSample>, sample: MetricsSample, at: Stamp) {
+    let (Some(old), Some(old_at)) = (before.value(), before.at()) else {
+        return;
+    };
+    let seconds = at.since(old_at).as_secs_f64();
+    if seconds <= 0.0 {
+        return;
+    }
+    let rate = |old: Option<f64>, new: Option<f64>| Some((new? - old?) / seconds).filter(|r| *r >= 0.0);
+    view.generation = match rate(old.generation_tokens, sample.generation_tokens) {
+        Some(r) => {
+            view.generation_history.push(at, r);
+            Reading::known(r, at)
+        }
+        None => Reading::absent("the server's token counter is absent or was reset"),
+    };
+    view.prompt = match rate(old.prompt_tokens, sample.prompt_tokens) {
+        Some(r) => {
+            view.prompt_history.push(at, r);
+            Reading::known(r, at)
+        }
+        None => Reading::absent("the server's token counter is absent or was reset"),
+    };
+}
+
+fn forget_rates(view: &mut ServerView, why: &str) {
+    view.generation = Reading::absent(why.to_owned());
+    view.prompt = Reading::absent(why.to_owned());
+}
+
+/// Decides anew where the server stands.
+pub(super) fn settle(state: &mut State, now: Stamp) {
+    let next = judge(state, now);
+    if next != state.server.state {
+        state.server.state = next;
+        state.server.since = now;
+    }
+}
+
+fn judge(state: &State, now: Stamp) -> ServingState {
+    let seen = &state.observed.server;
+    let head = state.config.head();
+    let head_up = state.observed.node(head).is_some_and(|n| n.link.usable());
+    // What an unreachable head said last is not what it says now.
+    let Some(health) = seen
+        .health
+        .value()
+        .filter(|_| head_up && !seen.health.stale(now, HEALTH_EVERY))
+    else {
+        return ServingState::Unknown;
+    };
+    match health {
+        Health::Unreachable(_) => ServingState::Unknown,
+        Health::Refused => refused(state),
+        Health::Status(code) => ServingState::Failed(format!("/health answers {code}")),
+        Health::Ok => {
+            if let Some(why) = &state.token_failed {
+                return ServingState::Failed(format!("it says healthy, and no token came back: {why}"));
+            }
+            if !proven(state) {
+                return ServingState::Answering;
+            }
+            missing(state, now).map_or(ServingState::Ready, ServingState::Degraded)
+        }
+    }
+}
+
+/// Whether a token of this start of the server is known.
+pub(super) fn proven(state: &State) -> bool {
+    let seen = &state.observed.server;
+    let counted = seen
+        .metrics
+        .value()
+        .and_then(|m| m.generation_tokens)
+        .is_some_and(|n| n >= 1.0);
+    counted || seen.token.value().is_some()
+}
+
+fn refused(state: &State) -> ServingState {
+    let head = state.config.head();
+    let runs = state
+        .observed
+        .node(head)
+        .and_then(|n| n.serve.value())
+        .map(|s| !s.processes.is_empty());
+    let failure = state.nodes.iter().find_map(|n| n.load.failures.first());
+    match (runs, failure) {
+        (Some(true), _) => ServingState::Loading,
+        (Some(false), Some(why)) => ServingState::Failed(why.clone()),
+        (Some(false), None) => ServingState::Down,
+        // The container may be gone, or the process list was not read yet.
+        (None, _) => {
+            let container = state.observed.node(head).and_then(|n| n.containers.value());
+            if container.is_some_and(|c| c.named(&state.config.container.name).is_none()) {
+                ServingState::Down
+            } else {
+                ServingState::Unknown
+            }
+        }
+    }
+}
+
+/// What a ready server has lost, if anything.
+fn missing(state: &State, now: Stamp) -> Option<String> {
+    for id in state.config.node_ids() {
+        let name = state.config.node_name(id);
+        match state.observed.node(id).map(|n| &n.link) {
+            Some(LinkState::Down { .. }) => return Some(format!("{name} can't be reached")),
+            Some(LinkState::Silent { .. }) => return Some(format!("{name} is silent")),
+            Some(LinkState::Idle | LinkState::Connecting | LinkState::Asking | LinkState::Up) | None => {}
+        }
+    }
+    let ray = state
+        .observed
+        .ray
+        .value()
+        .filter(|_| !state.observed.ray.stale(now, RAY_EVERY))?;
+    let lost = state
+        .config
+        .nodes
+        .iter()
+        .find(|n| ray.alive_at(&n.fabric_address).is_none())?;
+    Some(format!("Ray has lost {} ({})", lost.name, lost.fabric_address))
+}

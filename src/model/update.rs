@@ -1,0 +1,114 @@
+//! The one writer: (state, event) to effects.
+
+use crate::domain::effect::Effect;
+use crate::domain::event::{Event, EventKind};
+use crate::domain::link::LinkState;
+use crate::domain::{NodeId, Source, Stamp};
+
+use super::state::{NOTICES, Notice, State};
+use super::{commands, facts, intents, run, schedule, server};
+
+/// Takes one event. What must be done about it comes back in order.
+pub fn update(state: &mut State, event: Event) -> Vec<Effect> {
+    // Facts are as old as their question; time itself only goes on.
+    if event.at.stamp >= state.now.stamp {
+        state.now = event.at;
+    }
+    let now = event.at.stamp;
+    let source = event.source;
+    let mut effects = Vec::new();
+    match event.kind {
+        EventKind::Link(link) => take_link(state, source, link),
+        EventKind::Facts(found) => {
+            if let Source::Node(node) = source {
+                facts::take(state, node, found, now);
+            }
+        }
+        EventKind::ProbeFailed { probe, why } => {
+            if let Source::Node(node) = source {
+                facts::failed(state, node, probe, &why);
+            }
+        }
+        EventKind::Problems(problems) => {
+            if let Some(view) = node_of(source).and_then(|n| state.nodes.get_mut(n.index())) {
+                view.problems = problems;
+            }
+        }
+        EventKind::Server(answer) => server::take(state, answer, now),
+        EventKind::CommandStarted(start) => commands::started(state, start),
+        EventKind::CommandDone(done) => {
+            commands::done(state, &done);
+            run::command_done(state, &done, &mut effects);
+        }
+        EventKind::LogAdvanced { seq, dropped } => {
+            if let Some(view) = node_of(source).and_then(|n| state.nodes.get_mut(n.index())) {
+                view.log.seq = seq;
+                view.log.dropped = dropped;
+                view.log.at = Some(now);
+            }
+        }
+        EventKind::Line(fact) => {
+            if let Some(view) = node_of(source).and_then(|n| state.nodes.get_mut(n.index())) {
+                view.load.line(fact, now);
+            }
+        }
+        EventKind::Question(question) => intents::asked(state, question, &mut effects),
+        EventKind::Bench(news) => {
+            if let Some(bench) = &mut state.bench {
+                bench.take(news);
+            }
+        }
+        EventKind::Intent(intent) => intents::take(state, intent, &mut effects),
+        EventKind::Tick => schedule::due(state, now, &mut effects),
+        EventKind::Notice(text) => notice(state, source, text),
+    }
+    server::settle(state, state.now.stamp);
+    run::advance(state, &mut effects);
+    effects
+}
+
+/// Adds a notice; the oldest goes first.
+pub(super) fn notice(state: &mut State, source: Source, text: String) {
+    if state.notices.len() == NOTICES {
+        state.notices.pop_front();
+    }
+    state.notices.push_back(Notice {
+        at: state.now,
+        source,
+        text,
+    });
+}
+
+fn node_of(source: Source) -> Option<NodeId> {
+    match source {
+        Source::Node(n) => Some(n),
+        Source::Hop(_) | Source::Server | Source::Bench | Source::Operator | Source::Clock => None,
+    }
+}
+
+/// A link changed. Readings stay as they are: their age tells.
+fn take_link(state: &mut State, source: Source, link: LinkState) {
+    let now = state.now.stamp;
+    match source {
+        Source::Hop(hop) => {
+            if let Some(slot) = state.hops.get_mut(hop.index()) {
+                *slot = link;
+            }
+        }
+        Source::Node(node) => {
+            let (Some(seen), Some(view)) = (
+                state.observed.nodes.get_mut(node.index()),
+                state.nodes.get_mut(node.index()),
+            ) else {
+                return;
+            };
+            view.linked_at = linked_at(view.linked_at, &link, now);
+            seen.link = link;
+        }
+        Source::Server | Source::Bench | Source::Operator | Source::Clock => {}
+    }
+}
+
+fn linked_at(before: Option<Stamp>, link: &LinkState, now: Stamp) -> Option<Stamp> {
+    if link.usable() { before.or(Some(now)) } else { None }
+}

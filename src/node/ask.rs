@@ -1,0 +1,32 @@
+//! Which command asks which question of this node.
+
+use std::time::Duration;
+
+use crate::config::Config;
+use crate::domain::command::Command;
+use crate::domain::event::ProbeId;
+use crate::probe;
+
+/// Longest wait for the versions in an image: it runs the image once and imports what it holds.
+const VERSIONS_LIMIT: Duration = Duration::from_secs(120);
+
+/// The command of a probe.
+pub(super) fn command(id: ProbeId, config: &Config) -> Command {
+    let (docker, name) = (config.container.docker.as_str(), config.container.name.as_str());
+    let limit = config.limits.command;
+    match id {
+        ProbeId::Node => {
+            let ports = [
+                config.engine.ray_port(),
+                config.engine.dashboard_port(),
+                config.serve.port,
+            ];
+            probe::node::command(docker, name, &ports, limit)
+        }
+        ProbeId::Image => probe::image::command(docker, &config.container.image, limit),
+        ProbeId::Versions => probe::versions::command(docker, &config.container.image, VERSIONS_LIMIT),
+        ProbeId::Ray => probe::ray::command(docker, name, config.engine.ray_port(), limit),
+        ProbeId::Serve => probe::serve::command(docker, name, limit),
+        ProbeId::Verb => probe::verb::command(&config.cluster, limit),
+    }
+}

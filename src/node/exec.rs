@@ -1,0 +1,93 @@
+//! One command on a node, told before and after.
+
+use secrecy::SecretString;
+
+use crate::domain::command::{Command, Exit, Output};
+use crate::domain::event::{CommandDone, CommandStart, EventKind, Purpose};
+use crate::domain::time::millis;
+use crate::domain::{NodeId, RunId, Source};
+use crate::log::Masker;
+use crate::ssh::Session;
+
+use super::feed::Feed;
+
+/// Lines of output told with a command's end, from each stream.
+const TOLD_LINES: usize = 20;
+
+/// Characters kept of each such line.
+const TOLD_CHARS: usize = 500;
+
+/// Runs a command and tells its start and its end.
+pub(super) async fn run(
+    session: Option<Session>,
+    feed: &Feed,
+    masker: &Masker,
+    node: NodeId,
+    id: RunId,
+    purpose: Purpose,
+    command: Command,
+) -> Output {
+    let source = Source::Node(node);
+    feed.send(
+        source,
+        EventKind::CommandStarted(CommandStart {
+            run: id,
+            node,
+            purpose,
+            command: command.clone(),
+        }),
+    )
+    .await;
+    let output = match (session, secret_of(&command)) {
+        (None, _) => not_started("there is no connection to the node"),
+        (_, Err(why)) => not_started(&why),
+        (Some(session), Ok(secret)) => session.exec(&command, secret).await,
+    };
+    tracing::info!(
+        node = node.0,
+        exit = output.exit.word(),
+        ms = millis(output.took),
+        command = masker.text(&command.line()).as_ref(),
+        "command"
+    );
+    let done = CommandDone {
+        run: id,
+        exit: output.exit.clone(),
+        stdout: told(&output.text(), masker),
+        stderr: told(&output.error_text(), masker),
+        took_ms: millis(output.took),
+    };
+    feed.send(source, EventKind::CommandDone(done)).await;
+    output
+}
+
+/// The secret that a command wants, from the console's own environment.
+fn secret_of(command: &Command) -> Result<Option<SecretString>, String> {
+    let Some(secret) = &command.secret else { return Ok(None) };
+    match std::env::var(&secret.from_env) {
+        Ok(value) if !value.is_empty() => Ok(Some(SecretString::from(value))),
+        Ok(_) | Err(_) => Err(format!("the variable {} is not set here", secret.from_env)),
+    }
+}
+
+fn not_started(why: &str) -> Output {
+    Output {
+        stdout: Vec::new(),
+        stderr: Vec::new(),
+        dropped: 0,
+        exit: Exit::NotStarted(why.to_owned()),
+        took: std::time::Duration::ZERO,
+    }
+}
+
+/// The last lines of an output, without control characters, masked and cut.
+fn told(text: &str, masker: &Masker) -> Vec<String> {
+    let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
+    let skip = lines.len().saturating_sub(TOLD_LINES);
+    let clean = |l: &&str| -> String { l.chars().filter(|c| !c.is_control()).take(TOLD_CHARS).collect() };
+    lines
+        .iter()
+        .skip(skip)
+        .map(|l| masker.text(&clean(l)).into_owned())
+        .collect()
+}

@@ -1,0 +1,229 @@
+//! `bringup status --json`: one object for the whole cluster.
+
+use serde_json::{Value, json};
+
+use crate::domain::container::{Container, ContainerState};
+use crate::domain::gpu::{Gpu, GpuFacts};
+use crate::domain::link::LinkState;
+use crate::domain::memory::MemoryFacts;
+use crate::domain::ray::RayFacts;
+use crate::domain::serving::Health;
+use crate::domain::{NodeId, Now};
+use crate::model::state::{NodeView, ServingState};
+use crate::model::{State, server_url, tunnel_line};
+
+use super::SCHEMA;
+use super::reading::{known_or, reading, seconds};
+
+/// The whole state as one object.
+#[must_use]
+pub fn status(state: &State, now: Now) -> Value {
+    let hops: Vec<Value> = state
+        .config
+        .ssh
+        .jump
+        .iter()
+        .zip(&state.hops)
+        .map(|(hop, link)| json!({ "name": hop.name, "host": hop.login.host, "link": link_json(link, now) }))
+        .collect();
+    let nodes: Vec<Value> = state
+        .config
+        .node_ids()
+        .filter_map(|id| node_json(state, id, now))
+        .collect();
+    json!({
+        "schema": SCHEMA,
+        "bringup": env!("CARGO_PKG_VERSION"),
+        "cluster": state.config.cluster,
+        "engine": state.config.engine.word(),
+        "at": timestamp(now),
+        "hops": hops,
+        "nodes": nodes,
+        "ray": ray_json(state, now),
+        "server": server_json(state, now),
+        "notices": state.notices.iter().map(|n| n.text.as_str()).collect::<Vec<_>>(),
+    })
+}
+
+/// The wall clock in RFC 3339, UTC.
+#[must_use]
+pub fn timestamp(now: Now) -> String {
+    let ms = i64::try_from(now.wall.0).unwrap_or(i64::MAX);
+    jiff::Timestamp::from_millisecond(ms).map_or_else(|_| String::new(), |t| t.to_string())
+}
+
+fn link_json(link: &LinkState, now: Now) -> Value {
+    match link {
+        LinkState::Idle => json!({ "state": "idle" }),
+        LinkState::Connecting => json!({ "state": "connecting" }),
+        LinkState::Asking => json!({ "state": "asking" }),
+        LinkState::Up => json!({ "state": "up" }),
+        LinkState::Silent { since } => json!({ "state": "silent", "for_s": seconds(now.stamp, *since) }),
+        LinkState::Down { error, since, retry_at } => json!({
+            "state": "down",
+            "kind": error.kind,
+            "error": error.text,
+            "fix": error.fix,
+            "for_s": seconds(now.stamp, *since),
+            "retries": retry_at.is_some(),
+        }),
+    }
+}
+
+fn node_json(state: &State, id: NodeId, now: Now) -> Option<Value> {
+    let (node, seen, view) = (
+        state.config.node(id)?,
+        state.observed.node(id)?,
+        state.nodes.get(id.index())?,
+    );
+    let at = now.stamp;
+    let name = &state.config.container.name;
+    Some(json!({
+        "name": node.name,
+        "role": node.role,
+        "address": node.login.host,
+        "fabric_address": node.fabric_address,
+        "expected_gpus": node.gpus,
+        "link": link_json(&seen.link, now),
+        "container": reading(&seen.containers, at, |c| c.named(name).map(container_json)),
+        "memory": reading(&seen.memory, at, memory_json),
+        "gpus": reading(&seen.gpus, at, gpus_json),
+        "load": load_json(view, now),
+        "log": { "lines": view.log.seq, "dropped": view.log.dropped, "age_s": view.log.at.map(|t| seconds(at, t)) },
+        "problems": view.problems,
+    }))
+}
+
+fn container_json(c: &Container) -> Value {
+    let (word, code) = match &c.state {
+        ContainerState::Created => ("created", None),
+        ContainerState::Running => ("running", None),
+        ContainerState::Paused => ("paused", None),
+        ContainerState::Restarting => ("restarting", None),
+        ContainerState::Exited { code, .. } => ("exited", Some(*code)),
+        ContainerState::Other(word) => (word.as_str(), None),
+    };
+    json!({
+        "name": c.name,
+        "id": c.id,
+        "image": c.image,
+        "state": word,
+        "exit_code": code,
+        "up_s": c.up_seconds,
+        "restarts": c.restarts,
+        "started_by_bringup": c.ours.is_some(),
+    })
+}
+
+fn memory_json(m: &MemoryFacts) -> Value {
+    json!({
+        "total_bytes": m.total.0,
+        "used_bytes": m.used().0,
+        "available_bytes": m.available.0,
+        "free_bytes": m.free.map(|b| b.0),
+        "cached_bytes": m.cached.map(|b| b.0),
+    })
+}
+
+fn gpus_json(facts: &GpuFacts) -> Value {
+    let gpu = |g: &Gpu| {
+        json!({
+            "index": g.index,
+            "name": g.name,
+            "utilization_percent": g.utilization.map(|p| p.0),
+            "memory_used_bytes": g.memory_used.map(|b| b.0),
+            "memory_total_bytes": g.memory_total.map(|b| b.0),
+            "unified_memory": g.unified(),
+            "power_watts": g.power.map(|w| w.0),
+            "temperature_celsius": g.temperature.map(|c| c.0),
+        })
+    };
+    json!({
+        "gpus": facts.gpus.iter().map(gpu).collect::<Vec<_>>(),
+        "held_by_processes_bytes": facts.held().map(|b| b.0),
+        "processes_reason": facts.processes_unknown,
+    })
+}
+
+fn load_json(view: &NodeView, now: Now) -> Value {
+    let load = &view.load;
+    json!({
+        "stage": load.stage.map(|(stage, _)| stage),
+        "stage_for_s": load.stage.map(|(_, since)| seconds(now.stamp, since)),
+        "done": load.bar.map(|b| b.done),
+        "total": load.bar.map(|b| b.total),
+        "eta_s": load.bar.and_then(|b| b.eta()).map(|d| d.as_secs_f64()),
+        "progress_age_s": load.progress_at.map(|t| seconds(now.stamp, t)),
+        "failures": load.failures,
+        "transports": load.transports,
+    })
+}
+
+fn ray_json(state: &State, now: Now) -> Value {
+    let expected: Vec<Value> = state
+        .config
+        .nodes
+        .iter()
+        .map(|n| json!({ "node": n.name, "address": n.fabric_address, "gpus": n.gpus }))
+        .collect();
+    let show = |ray: &RayFacts| {
+        let nodes: Vec<Value> = ray
+            .nodes
+            .iter()
+            .map(|n| {
+                let name = state.config.nodes.iter().find(|c| c.fabric_address == n.address).map(|c| c.name.as_str());
+                json!({
+                    "node": name, "address": n.address, "alive": n.alive, "head": n.head, "gpus": n.gpus, "message": n.message,
+                })
+            })
+            .collect();
+        json!({ "alive": ray.alive().count(), "nodes": nodes, "via": ray.via })
+    };
+    let mut value = reading(&state.observed.ray, now.stamp, show);
+    if let Value::Object(map) = &mut value {
+        map.insert("expected".to_owned(), Value::Array(expected));
+    }
+    value
+}
+
+fn server_json(state: &State, now: Now) -> Value {
+    let (seen, view, at) = (&state.observed.server, &state.server, now.stamp);
+    let why = match &view.state {
+        ServingState::Degraded(why) | ServingState::Failed(why) => Some(why.as_str()),
+        ServingState::Unknown
+        | ServingState::Down
+        | ServingState::Loading
+        | ServingState::Answering
+        | ServingState::Ready => None,
+    };
+    let metrics = seen.metrics.value();
+    let no_metrics = seen.metrics.reason().unwrap_or("the server does not export it");
+    json!({
+        "state": view.state.word(),
+        "why": why,
+        "since_s": seconds(at, view.since),
+        "url": server_url(&state.config),
+        "tunnel": tunnel_line(&state.config),
+        "expected_model": state.config.serve.name(),
+        "health": reading(&seen.health, at, health_word),
+        "models": reading(&seen.models, at, Clone::clone),
+        "tokens_per_second": {
+            "generation": reading(&view.generation, at, |v| *v),
+            "prompt": reading(&view.prompt, at, |v| *v),
+        },
+        "generated_tokens": known_or(metrics.and_then(|m| m.generation_tokens), no_metrics),
+        "prompt_tokens": known_or(metrics.and_then(|m| m.prompt_tokens), no_metrics),
+        "running": known_or(metrics.and_then(|m| m.running), no_metrics),
+        "waiting": known_or(metrics.and_then(|m| m.waiting), no_metrics),
+        "kv_cache_percent": known_or(metrics.and_then(|m| m.kv_cache).map(|p| p.0), no_metrics),
+    })
+}
+
+fn health_word(health: &Health) -> String {
+    match health {
+        Health::Ok => "ok".to_owned(),
+        Health::Status(code) => format!("status {code}"),
+        Health::Refused => "refused".to_owned(),
+        Health::Unreachable(why) => format!("unreachable: {why}"),
+    }
+}

@@ -1,0 +1,71 @@
+//! `bringup up --json`: one object a line for each piece of news.
+
+use serde_json::{Value, json};
+
+use crate::domain::Now;
+use crate::domain::effect::RunOutcome;
+use crate::domain::step::{StepEvent, StepEventKind, StepOutcome};
+use crate::plan::Plan;
+
+use super::SCHEMA;
+use super::status::timestamp;
+
+/// The plan, before anything runs.
+#[must_use]
+pub fn plan(plan: &Plan, now: Now) -> Value {
+    let steps: Vec<Value> = plan
+        .steps
+        .iter()
+        .map(|s| {
+            let commands: Vec<String> = s.commands.iter().map(|c| c.command.line()).collect();
+            json!({ "step": s.id.0, "title": s.title, "kind": s.kind, "commands": commands })
+        })
+        .collect();
+    json!({
+        "schema": SCHEMA,
+        "at": timestamp(now),
+        "event": "plan",
+        "action": plan.action,
+        "steps": steps,
+        "notes": plan.notes,
+        "refusals": plan.refusals,
+    })
+}
+
+/// News of a step.
+#[must_use]
+pub fn step(event: &StepEvent, plan: &Plan, now: Now) -> Value {
+    let title = plan.steps.get(event.step.index()).map(|s| s.title.as_str());
+    let mut value = json!({ "at": timestamp(now), "step": event.step.0, "title": title });
+    let more = match &event.kind {
+        StepEventKind::Started => json!({ "event": "started" }),
+        StepEventKind::Progress(text) => json!({ "event": "progress", "text": text }),
+        StepEventKind::Done(outcome) => match outcome {
+            StepOutcome::Success => json!({ "event": "done", "outcome": "success" }),
+            StepOutcome::Warning(text) => json!({ "event": "done", "outcome": "warning", "text": text }),
+            StepOutcome::Skipped => json!({ "event": "done", "outcome": "skipped" }),
+            StepOutcome::Adopted => json!({ "event": "done", "outcome": "adopted" }),
+        },
+        StepEventKind::Failed(f) => json!({
+            "event": "failed",
+            "what": f.what,
+            "seen": f.seen,
+            "expected": f.expected,
+            "lines": f.lines,
+            "fix": f.fix,
+            "after_s": f.after.as_secs_f64(),
+        }),
+        StepEventKind::Aborted => json!({ "event": "aborted" }),
+        StepEventKind::Unknown(why) => json!({ "event": "unknown", "why": why }),
+    };
+    if let (Value::Object(all), Value::Object(more)) = (&mut value, more) {
+        all.extend(more);
+    }
+    value
+}
+
+/// The end of a run.
+#[must_use]
+pub fn over(outcome: RunOutcome, now: Now) -> Value {
+    json!({ "at": timestamp(now), "event": "over", "outcome": outcome })
+}
