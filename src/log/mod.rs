@@ -17,7 +17,7 @@ mod ring;
 mod row;
 mod sgr;
 
-pub use bar::Bar;
+pub use bar::{Bar, prefix_len};
 pub use decoder::{Decoder, LineEdit};
 pub use line::{Color, Line, Span, Stream, Style};
 pub use mask::Masker;
