@@ -15,6 +15,8 @@ pub mod schedule;
 pub mod series;
 mod server;
 pub mod state;
+#[cfg(test)]
+mod tests;
 mod update;
 pub mod way;
 

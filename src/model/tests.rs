@@ -1,0 +1,396 @@
+//! The state, event by event.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::config::{self, EXAMPLE};
+use crate::domain::command::{Command, Exit};
+use crate::domain::container::{Container, ContainerFacts, ContainerState};
+use crate::domain::effect::Effect;
+use crate::domain::event::{CommandDone, CommandStart, Event, EventKind, Facts, ProbeId, Purpose};
+use crate::domain::intent::{Intent, Pane, Scroll};
+use crate::domain::link::{LinkError, LinkErrorKind, LinkState};
+use crate::domain::load::LineFact;
+use crate::domain::ray::{RayFacts, RayNode};
+use crate::domain::serving::{Health, MetricsSample, ServeFacts, ServeProcess, ServerFacts, ServerProbe, TokenProof};
+use crate::domain::{NodeId, Now, RunId, Source, Stamp, Wall};
+
+use super::state::{COMMANDS, Quit, ServingState};
+use super::{Options, State, update};
+
+const HEAD: NodeId = NodeId(0);
+const WORKER: NodeId = NodeId(1);
+
+/// A state that is told things, one after the other.
+struct Told(State);
+
+impl Told {
+    fn new(options: Options) -> Self {
+        let config = config::parse(EXAMPLE, "config.example.toml").expect("the example parses");
+        Self(State::new(Arc::new(config), options, Now::default()))
+    }
+
+    /// Both nodes linked, the head's container and the server's process running.
+    fn serving(options: Options) -> Self {
+        let mut told = Self::new(options);
+        for node in [HEAD, WORKER] {
+            told.at(0, Source::Node(node), EventKind::Link(LinkState::Up));
+        }
+        told.node(0, HEAD, Facts::Containers(running("vllm-qwen35")));
+        let process = ServeProcess {
+            pid: 7,
+            mark: None,
+            command: "vllm serve".into(),
+            up_seconds: Some(1),
+        };
+        told.node(
+            0,
+            HEAD,
+            Facts::Serve(ServeFacts {
+                processes: vec![process],
+            }),
+        );
+        told
+    }
+
+    fn at(&mut self, ms: u64, source: Source, kind: EventKind) -> Vec<Effect> {
+        let at = Now {
+            stamp: Stamp(ms),
+            wall: Wall(ms),
+        };
+        update(&mut self.0, Event { source, at, kind })
+    }
+
+    fn node(&mut self, ms: u64, node: NodeId, facts: Facts) -> Vec<Effect> {
+        self.at(ms, Source::Node(node), EventKind::Facts(facts))
+    }
+
+    fn server(&mut self, ms: u64, facts: ServerFacts) -> Vec<Effect> {
+        self.at(ms, Source::Server, EventKind::Server(facts))
+    }
+
+    fn tick(&mut self, ms: u64) -> Vec<Effect> {
+        self.at(ms, Source::Clock, EventKind::Tick)
+    }
+
+    fn wants(&mut self, intent: Intent) -> Vec<Effect> {
+        let ms = self.0.now.stamp.0;
+        self.at(ms, Source::Operator, EventKind::Intent(intent))
+    }
+
+    /// Healthy, with the model listed and this many tokens counted.
+    fn healthy(&mut self, ms: u64, tokens: f64) {
+        self.server(ms, ServerFacts::Health(Health::Ok));
+        self.server(ms, ServerFacts::Models(Ok(vec!["m".into()])));
+        self.server(ms, ServerFacts::Metrics(Ok(counted(tokens))));
+    }
+
+    fn state(&self) -> &ServingState {
+        &self.0.server.state
+    }
+}
+
+fn running(name: &str) -> ContainerFacts {
+    let container = Container {
+        id: "c1".into(),
+        name: name.into(),
+        image: "image".into(),
+        state: ContainerState::Running,
+        started_at: None,
+        up_seconds: Some(60),
+        restarts: 0,
+        ours: None,
+        pid: Some(100),
+    };
+    ContainerFacts {
+        containers: vec![container],
+    }
+}
+
+fn counted(tokens: f64) -> MetricsSample {
+    MetricsSample {
+        generation_tokens: Some(tokens),
+        prompt_tokens: Some(0.0),
+        ..MetricsSample::default()
+    }
+}
+
+fn token() -> ServerFacts {
+    ServerFacts::Token(Ok(TokenProof {
+        model: "m".into(),
+        tokens: 1,
+        took: Duration::from_millis(40),
+    }))
+}
+
+fn down() -> LinkState {
+    let error = LinkError {
+        kind: LinkErrorKind::Lost,
+        text: "lost".into(),
+        fix: None,
+    };
+    LinkState::Down {
+        error,
+        since: Stamp(0),
+        retry_at: None,
+    }
+}
+
+fn asks(effects: &[Effect], probe: ServerProbe) -> usize {
+    effects.iter().filter(|e| **e == Effect::ProbeServer(probe)).count()
+}
+
+#[test]
+fn healthy_is_answering_until_a_token_came_back() {
+    let mut told = Told::serving(Options::default());
+    told.healthy(100, 0.0);
+    assert_eq!(*told.state(), ServingState::Answering);
+    told.server(200, token());
+    assert_eq!(*told.state(), ServingState::Ready);
+}
+
+#[test]
+fn tokens_that_the_server_has_counted_are_proof_and_cost_none() {
+    let mut told = Told::serving(Options::default());
+    told.healthy(100, 3.0);
+    assert_eq!(*told.state(), ServingState::Ready);
+    assert_eq!(asks(&told.tick(200), ServerProbe::Token), 0);
+}
+
+#[test]
+fn one_token_is_asked_for_once_a_start_of_the_server() {
+    let mut told = Told::serving(Options::default());
+    told.healthy(100, 0.0);
+    assert_eq!(asks(&told.tick(200), ServerProbe::Token), 1);
+    assert_eq!(asks(&told.tick(5000), ServerProbe::Token), 0);
+    told.server(6000, ServerFacts::Health(Health::Refused));
+    told.healthy(7000, 0.0);
+    assert_eq!(asks(&told.tick(7001), ServerProbe::Token), 1);
+}
+
+#[test]
+fn no_probe_asks_for_no_token_and_says_answering() {
+    let mut told = Told::serving(Options { no_probe: true });
+    told.healthy(100, 0.0);
+    assert_eq!(asks(&told.tick(200), ServerProbe::Token), 0);
+    assert_eq!(*told.state(), ServingState::Answering);
+}
+
+#[test]
+fn an_engine_that_says_healthy_and_dies_at_the_first_token_is_not_ready() {
+    let mut told = Told::serving(Options::default());
+    told.healthy(100, 0.0);
+    told.server(200, ServerFacts::Token(Err("the engine died".into())));
+    assert!(
+        matches!(told.state(), ServingState::Failed(why) if why.contains("the engine died")),
+        "{:?}",
+        told.state()
+    );
+    told.healthy(300, 0.0);
+    assert!(
+        matches!(told.state(), ServingState::Failed(_)),
+        "health does not outweigh it"
+    );
+}
+
+#[test]
+fn a_proof_dies_with_the_server_that_gave_it() {
+    let mut told = Told::serving(Options::default());
+    told.healthy(100, 0.0);
+    told.server(200, token());
+    told.server(300, ServerFacts::Health(Health::Refused));
+    assert_eq!(*told.state(), ServingState::Loading, "its process still runs");
+    told.healthy(400, 0.0);
+    assert_eq!(*told.state(), ServingState::Answering);
+}
+
+#[test]
+fn a_ready_server_without_one_of_its_nodes_is_degraded() {
+    let mut told = Told::serving(Options::default());
+    told.healthy(100, 9.0);
+    told.at(200, Source::Node(WORKER), EventKind::Link(down()));
+    assert_eq!(*told.state(), ServingState::Degraded("spark-2 can't be reached".into()));
+}
+
+#[test]
+fn a_ready_server_whose_ray_lost_a_node_is_degraded() {
+    let mut told = Told::serving(Options::default());
+    told.healthy(100, 9.0);
+    let head = RayNode {
+        address: "192.168.200.12".into(),
+        alive: true,
+        ..RayNode::default()
+    };
+    told.server(
+        200,
+        ServerFacts::Ray(Ok(RayFacts {
+            nodes: vec![head],
+            ..RayFacts::default()
+        })),
+    );
+    assert_eq!(
+        *told.state(),
+        ServingState::Degraded("Ray has lost spark-2 (192.168.200.13)".into())
+    );
+}
+
+#[test]
+fn what_an_unreachable_head_said_last_is_not_what_it_says_now() {
+    let mut told = Told::serving(Options::default());
+    told.healthy(100, 9.0);
+    told.at(200, Source::Node(HEAD), EventKind::Link(down()));
+    assert_eq!(*told.state(), ServingState::Unknown);
+    assert!(
+        told.0.observed.server.health.value().is_some(),
+        "the reading stays, with its age"
+    );
+}
+
+#[test]
+fn a_process_that_is_gone_with_a_failure_line_has_failed_with_the_first_one() {
+    let mut told = Told::serving(Options::default());
+    for text in ["ValueError: first", "RuntimeError: echo"] {
+        told.at(100, Source::Node(HEAD), EventKind::Line(LineFact::Failure(text.into())));
+    }
+    told.server(200, ServerFacts::Health(Health::Refused));
+    told.node(300, HEAD, Facts::Serve(ServeFacts::default()));
+    assert_eq!(*told.state(), ServingState::Failed("ValueError: first".into()));
+}
+
+#[test]
+fn rates_come_from_two_scrapes_and_a_reset_gives_none() {
+    let mut told = Told::serving(Options::default());
+    told.healthy(1000, 100.0);
+    assert_eq!(told.0.server.generation.value(), None);
+    told.server(3000, ServerFacts::Metrics(Ok(counted(154.0))));
+    assert_eq!(told.0.server.generation.value(), Some(&27.0));
+    told.server(4000, ServerFacts::Metrics(Ok(counted(2.0))));
+    assert_eq!(told.0.server.generation.value(), None);
+    assert!(told.0.server.generation.reason().is_some());
+}
+
+#[test]
+fn a_node_is_asked_on_its_cadence_and_only_while_it_is_linked() {
+    let probes = |effects: &[Effect]| {
+        effects
+            .iter()
+            .filter(|e| **e == Effect::Probe(HEAD, ProbeId::Node))
+            .count()
+    };
+    let mut told = Told::new(Options::default());
+    assert_eq!(probes(&told.tick(0)), 0);
+    told.at(10, Source::Node(HEAD), EventKind::Link(LinkState::Up));
+    assert_eq!(probes(&told.tick(20)), 1);
+    assert_eq!(probes(&told.tick(1000)), 0);
+    assert_eq!(probes(&told.tick(2020)), 1);
+}
+
+#[test]
+fn membership_goes_with_the_heads_container() {
+    let mut told = Told::serving(Options::default());
+    told.server(100, ServerFacts::Ray(Ok(RayFacts::default())));
+    assert!(told.0.observed.ray.value().is_some());
+    told.node(200, HEAD, Facts::Containers(ContainerFacts::default()));
+    assert_eq!(
+        told.0.observed.ray.reason(),
+        Some("no container vllm-qwen35 runs on the head")
+    );
+}
+
+#[test]
+fn a_failed_probe_keeps_what_was_known_and_explains_what_was_not() {
+    let mut told = Told::serving(Options::default());
+    let why = "no answer in time".to_owned();
+    told.at(
+        500,
+        Source::Node(HEAD),
+        EventKind::ProbeFailed {
+            probe: ProbeId::Node,
+            why: why.clone(),
+        },
+    );
+    let seen = &told.0.observed.nodes[0];
+    assert!(seen.containers.value().is_some());
+    assert_eq!(seen.memory.reason(), Some(why.as_str()));
+}
+
+#[test]
+fn a_probe_that_repeats_is_one_line_and_the_list_is_bounded() {
+    let mut told = Told::new(Options::default());
+    let start = |run, purpose| {
+        let command = Command::script("probe.node", "x", Vec::new(), Duration::from_secs(1));
+        EventKind::CommandStarted(CommandStart {
+            run: RunId(run),
+            node: HEAD,
+            purpose,
+            command,
+        })
+    };
+    for run in 0..3 {
+        told.at(run, Source::Node(HEAD), start(run, Purpose::Probe(ProbeId::Node)));
+    }
+    assert_eq!(told.0.commands.len(), 1);
+    assert_eq!(told.0.commands[0].times, 3);
+    let done = CommandDone {
+        run: RunId(2),
+        exit: Exit::Code(0),
+        stdout: Vec::new(),
+        stderr: Vec::new(),
+        took_ms: 12,
+    };
+    told.at(5, Source::Node(HEAD), EventKind::CommandDone(done));
+    assert_eq!(told.0.commands[0].ended, Some((Exit::Code(0), 12)));
+    for run in 10..(20 + COMMANDS as u64) {
+        told.at(run, Source::Node(HEAD), start(run, Purpose::Step));
+    }
+    assert_eq!(told.0.commands.len(), COMMANDS);
+}
+
+#[test]
+fn a_held_log_stays_and_its_end_follows_again() {
+    let mut told = Told::new(Options::default());
+    told.at(1, Source::Node(HEAD), EventKind::LogAdvanced { seq: 100, dropped: 40 });
+    told.wants(Intent::Scroll(Scroll::Lines(-10)));
+    assert_eq!(told.0.screen.held.get(&HEAD), Some(&90));
+    told.at(2, Source::Node(HEAD), EventKind::LogAdvanced { seq: 120, dropped: 60 });
+    assert_eq!(told.0.screen.held.get(&HEAD), Some(&90));
+    told.wants(Intent::Scroll(Scroll::Top));
+    assert_eq!(
+        told.0.screen.held.get(&HEAD),
+        Some(&60),
+        "no further than what the ring still holds"
+    );
+    told.wants(Intent::Scroll(Scroll::End));
+    assert_eq!(told.0.screen.held.get(&HEAD), None);
+}
+
+#[test]
+fn panes_go_round_both_ways() {
+    let mut told = Told::new(Options::default());
+    told.wants(Intent::PreviousPane);
+    assert_eq!(told.0.screen.focus, Pane::Serving);
+    told.wants(Intent::NextPane);
+    assert_eq!(told.0.screen.focus, Pane::Node(0));
+    told.wants(Intent::PaneNumber(3));
+    assert_eq!(told.0.screen.focus, Pane::Ray);
+    told.wants(Intent::PaneNumber(9));
+    assert_eq!(told.0.screen.focus, Pane::Ray);
+}
+
+#[test]
+fn leaving_twice_leaves_now() {
+    let mut told = Told::new(Options::default());
+    assert_eq!(told.wants(Intent::Quit), [Effect::Quit { now: false }]);
+    assert_eq!(told.wants(Intent::Quit), [Effect::Quit { now: true }]);
+    assert_eq!(told.0.quit, Quit::Now);
+}
+
+#[test]
+fn a_test_needs_a_server_that_answers() {
+    let mut told = Told::serving(Options::default());
+    told.server(100, ServerFacts::Health(Health::Refused));
+    assert!(told.wants(Intent::Bench).is_empty());
+    assert!(told.0.notices.back().is_some_and(|n| n.text.contains("loading")));
+    told.healthy(200, 1.0);
+    assert!(matches!(told.wants(Intent::Bench)[..], [Effect::StartBench(_)]));
+}
