@@ -150,6 +150,7 @@ impl Link {
 
     /// Says goodbye and ends the connection.
     pub(super) async fn close(&self) {
+        self.pulse.explain("closed by bringup");
         let bye = self.handle.disconnect(Disconnect::ByApplication, "", "");
         if let Ok(Ok(())) = tokio::time::timeout(GOODBYE_LIMIT, bye).await {
             let _ = tokio::time::timeout(GOODBYE_LIMIT, self.closed()).await;

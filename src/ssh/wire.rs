@@ -47,16 +47,21 @@ impl Pulse {
         self.start.elapsed().saturating_sub(heard)
     }
 
-    /// Ends the connection now, whatever it waits on. The first reason stays.
-    pub(super) fn cut(&self, why: &str) {
+    /// Says why the connection is about to end. The first reason stays.
+    pub(super) fn explain(&self, why: &str) {
         self.why
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .get_or_insert_with(|| why.to_owned());
+    }
+
+    /// Ends the connection now, whatever it waits on.
+    pub(super) fn cut(&self, why: &str) {
+        self.explain(why);
         self.cut.cancel();
     }
 
-    /// Why it was cut.
+    /// Why this side ended it.
     pub(super) fn why(&self) -> Option<String> {
         self.why.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -2,4 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod commands;
+mod follows;
+mod hops;
+mod host_keys;
+mod logins;
+mod person;
+mod processes;
+mod server;
+mod sshd;
+mod tunnels;
 mod wrapper;

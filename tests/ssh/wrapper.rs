@@ -9,13 +9,9 @@ use bringup::domain::wrap::{BOOTSTRAP, Header};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin};
 
+use crate::processes::{MARK, PATIENCE, gone};
+
 const NONCE: &str = "0123456789abcdef";
-
-/// Longest wait for anything here; a bound, not a measure.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Name of the variable by which a test finds what it started.
-const MARK: &str = "BRINGUP_TEST_MARK";
 
 /// Shells to try, those that are here.
 fn shells() -> Vec<&'static str> {
@@ -130,39 +126,6 @@ impl Wrapped {
             code: status.code(),
         }
     }
-}
-
-/// Processes that carry the mark, with their command lines.
-fn left(mark: &str) -> Vec<String> {
-    let wanted = format!("{MARK}={mark}");
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
-        let environ = std::fs::read(entry.path().join("environ")).unwrap_or_default();
-        if environ.split(|b| *b == 0).any(|word| word == wanted.as_bytes()) {
-            let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
-            found.push(String::from_utf8_lossy(&line).replace('\0', " "));
-        }
-    }
-    found
-}
-
-async fn gone(mark: &str) {
-    let mut last = Vec::new();
-    // Where there is no /proc there is no looking.
-    if !std::path::Path::new("/proc/self/environ").exists() {
-        return;
-    }
-    let wait = async {
-        loop {
-            last = left(mark);
-            if last.is_empty() {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    let over = tokio::time::timeout(PATIENCE, wait).await;
-    assert!(over.is_ok(), "left behind: {last:?}");
 }
 
 async fn run(shell: &str, header: &Header, script: &str, more: &str) -> Ended {

@@ -1,0 +1,112 @@
+//! Commands that go on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bringup::domain::command::{Command, Exit};
+use bringup::ssh::{Chunk, Stream};
+use tokio::sync::mpsc;
+
+use crate::person::connected;
+use crate::processes::{PATIENCE, gone, running, until};
+
+const T: Duration = Duration::from_secs(50);
+
+fn script(body: &'static str) -> Command {
+    Command::script("test", body, Vec::new(), T).follow()
+}
+
+async fn next(chunks: &mut mpsc::Receiver<Chunk>) -> Chunk {
+    tokio::time::timeout(PATIENCE, chunks.recv()).await.unwrap().unwrap()
+}
+
+/// Reads on until one output has said this.
+async fn hear(chunks: &mut mpsc::Receiver<Chunk>, stream: Stream, text: &str) {
+    let mut said = Vec::new();
+    while !String::from_utf8_lossy(&said).contains(text) {
+        let chunk = next(chunks).await;
+        assert_eq!(chunk.dropped, 0);
+        if chunk.stream == stream {
+            said.extend_from_slice(&chunk.bytes);
+        }
+    }
+}
+
+#[tokio::test]
+async fn both_outputs_come_as_they_are_said_and_stop_ends_it_on_the_node() {
+    let (_home, server, _person, session) = connected().await;
+    let (sink, mut chunks) = mpsc::channel(100);
+    let follow = session
+        .follow(&script("echo one; echo two >&2; sleep 1000 & sleep 1001"), sink)
+        .await
+        .unwrap();
+    hear(&mut chunks, Stream::Out, "one\n").await;
+    let (sink, mut more) = mpsc::channel(100);
+    let second = session
+        .follow(&script("echo three >&2; sleep 1002"), sink)
+        .await
+        .unwrap();
+    hear(&mut more, Stream::Err, "three\n").await;
+    assert_eq!(follow.stop().await, Exit::Code(143));
+    drop(second);
+    gone(&server.mark).await;
+    assert_eq!(more.recv().await, None);
+}
+
+#[tokio::test]
+async fn its_own_end_is_told() {
+    let (_home, _server, _person, session) = connected().await;
+    let (sink, mut chunks) = mpsc::channel(100);
+    let mut follow = session.follow(&script("echo one; exit 4"), sink).await.unwrap();
+    hear(&mut chunks, Stream::Out, "one\n").await;
+    assert_eq!(
+        tokio::time::timeout(PATIENCE, follow.wait()).await.unwrap(),
+        Exit::Code(4)
+    );
+    assert_eq!(chunks.recv().await, None);
+}
+
+#[tokio::test]
+async fn one_that_cannot_start_says_so() {
+    let (_home, server, _person, session) = connected().await;
+    *server.login.lock().unwrap() = "exit 9".into();
+    let (sink, _chunks) = mpsc::channel(100);
+    let exit = session.follow(&script("echo one"), sink).await.err().unwrap();
+    assert_eq!(
+        exit,
+        Exit::NotStarted("spark-1: the login shell ran no command (exit 9)".into())
+    );
+    *server.login.lock().unwrap() = "sleep 1003".into();
+    let (sink, _chunks) = mpsc::channel(100);
+    let mut slow = script("echo one");
+    slow.limit.time = Duration::from_secs(1);
+    assert_eq!(session.follow(&slow, sink).await.err(), Some(Exit::TimedOut));
+}
+
+#[tokio::test]
+async fn one_that_nobody_reads_stalls_no_other_and_its_loss_is_counted() {
+    let (_home, _server, _person, session) = connected().await;
+    let (sink, mut chunks) = mpsc::channel(1);
+    let follow = session.follow(&script("cat /dev/zero"), sink).await.unwrap();
+    until("bytes are dropped", || follow.dropped() > 10_000_000).await;
+    for _ in 0..3 {
+        let output = session.exec(&Command::argv(["echo", "on"], T), None).await;
+        assert_eq!((output.text().as_ref(), &output.exit), ("on\n", &Exit::Code(0)));
+    }
+    assert_eq!(next(&mut chunks).await.dropped, 0);
+    assert!(next(&mut chunks).await.dropped > 0);
+    follow.stop().await;
+}
+
+#[tokio::test]
+async fn the_end_of_the_connection_ends_it_on_the_node() {
+    let (_home, server, _person, session) = connected().await;
+    let (sink, mut chunks) = mpsc::channel(100);
+    let mut follow = session.follow(&script("echo up; sleep 1004"), sink).await.unwrap();
+    hear(&mut chunks, Stream::Out, "up\n").await;
+    running(&server.mark, "sleep 1004").await;
+    session.close().await;
+    assert_eq!(follow.wait().await, Exit::Unknown("spark-1: closed by bringup".into()));
+    gone(&server.mark).await;
+    drop((Arc::new(session), follow));
+}

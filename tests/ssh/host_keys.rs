@@ -1,0 +1,185 @@
+//! Host keys: asked about once, kept, and refused when they change.
+
+use std::sync::Arc;
+
+use bringup::domain::link::{LinkErrorKind, LinkState};
+use bringup::domain::question::Ask;
+use bringup::ssh::Reply;
+use russh::keys::{Algorithm, EcdsaCurve, HashAlg, PublicKey};
+
+use crate::person::{Home, NODE, Person, text};
+use crate::server::{Server, key};
+
+fn fingerprint(key: &PublicKey) -> String {
+    key.fingerprint(HashAlg::Sha256).to_string()
+}
+
+fn line(port: u16, key: &PublicKey) -> String {
+    format!("[127.0.0.1]:{port} {}\n", key.to_openssh().unwrap().trim())
+}
+
+#[tokio::test]
+async fn an_unknown_key_is_asked_about_once_and_kept() {
+    let home = Home::new();
+    let server = Server::new(&[&home.key]);
+    let port = server.listen().await;
+    let person = Person::trusting();
+    home.connect(&home.target(port), &person).await.unwrap();
+    let expected = Ask::HostKey {
+        host: format!("127.0.0.1:{port}"),
+        algorithm: "ssh-ed25519".into(),
+        fingerprint: fingerprint(&server.host_key()),
+        file: home.path("known_hosts").display().to_string(),
+    };
+    assert_eq!(person.asks(), [expected]);
+    assert_eq!(home.known_hosts(), line(port, &server.host_key()));
+    assert_eq!(
+        person.links(NODE),
+        [
+            LinkState::Connecting,
+            LinkState::Asking,
+            LinkState::Connecting,
+            LinkState::Up
+        ]
+    );
+    home.connect(&home.target(port), &person).await.unwrap();
+    assert_eq!(person.asks().len(), 1);
+}
+
+#[tokio::test]
+async fn two_connections_to_one_host_ask_once() {
+    let home = Home::new();
+    let server = Server::new(&[&home.key]);
+    let target = home.target(server.listen().await);
+    let person = Person::trusting();
+    let (a, b) = tokio::join!(home.connect(&target, &person), home.connect(&target, &person));
+    assert!(a.is_ok() && b.is_ok());
+    assert_eq!(person.asks().len(), 1);
+    assert_eq!(home.known_hosts().lines().count(), 1);
+}
+
+#[tokio::test]
+async fn no_is_an_answer() {
+    let home = Home::new();
+    let server = Server::new(&[&home.key]);
+    let person = Person::new(|_, _| Some(Reply::No));
+    let error = home
+        .connect(&home.target(server.listen().await), &person)
+        .await
+        .err()
+        .unwrap();
+    assert_eq!(error.kind, LinkErrorKind::HostKeyUnknown);
+    assert!(error.text.contains("it was not accepted"), "{}", error.text);
+    assert_eq!(home.known_hosts(), "");
+}
+
+#[tokio::test]
+async fn where_nobody_can_be_asked_nothing_is_asked() {
+    let mut home = Home::new();
+    home.settings.interactive = false;
+    let server = Server::new(&[&home.key]);
+    let port = server.listen().await;
+    let person = Person::trusting();
+    let error = home.connect(&home.target(port), &person).await.err().unwrap();
+    assert_eq!(error.kind, LinkErrorKind::HostKeyUnknown);
+    let text = text(&error);
+    assert!(
+        text.contains(&fingerprint(&server.host_key()))
+            && text.ends_with(&format!("\nssh -p {port} aurora@127.0.0.1 true")),
+        "{text}"
+    );
+    assert!(person.asks().is_empty());
+}
+
+#[tokio::test]
+async fn a_changed_key_refuses_and_shows_both() {
+    let home = Home::new();
+    let server = Server::new(&[&home.key]);
+    let port = server.listen().await;
+    let old = key(Algorithm::Ed25519).public_key().clone();
+    std::fs::write(home.path("known_hosts"), line(port, &old)).unwrap();
+    let person = Person::trusting();
+    let error = home.connect(&home.target(port), &person).await.err().unwrap();
+    assert_eq!(error.kind, LinkErrorKind::HostKeyChanged);
+    let text = text(&error);
+    for part in [
+        fingerprint(&old),
+        fingerprint(&server.host_key()),
+        "line 1".into(),
+        "spark-1 (aurora@127.0.0.1".into(),
+        "ssh-keygen -R ".into(),
+    ] {
+        assert!(text.contains(&part), "{part} is not in {text}");
+    }
+    assert!(person.asks().is_empty());
+    assert_eq!(home.known_hosts(), line(port, &old));
+}
+
+#[tokio::test]
+async fn a_revoked_key_refuses() {
+    let home = Home::new();
+    let server = Server::new(&[&home.key]);
+    let port = server.listen().await;
+    std::fs::write(
+        home.path("known_hosts"),
+        format!("@revoked {}", line(port, &server.host_key())),
+    )
+    .unwrap();
+    let person = Person::trusting();
+    let error = home.connect(&home.target(port), &person).await.err().unwrap();
+    assert!(
+        error.kind == LinkErrorKind::HostKeyChanged && error.text.contains("revoked"),
+        "{}",
+        error.text
+    );
+    assert!(person.asks().is_empty());
+}
+
+#[tokio::test]
+async fn the_algorithm_on_file_is_asked_for_first() {
+    let home = Home::new();
+    let ecdsa = key(Algorithm::Ecdsa {
+        curve: EcdsaCurve::NistP256,
+    });
+    let server = Server::with_host_keys(&[&home.key], vec![key(Algorithm::Ed25519), ecdsa.clone()]);
+    let port = server.listen().await;
+    std::fs::write(home.path("known_hosts"), line(port, ecdsa.public_key())).unwrap();
+    let person = Person::trusting();
+    home.connect(&home.target(port), &person).await.unwrap();
+    assert!(person.asks().is_empty());
+}
+
+#[tokio::test]
+async fn a_key_of_another_algorithm_than_on_file_is_a_change() {
+    let home = Home::new();
+    let server = Server::new(&[&home.key]);
+    let port = server.listen().await;
+    let old = key(Algorithm::Ecdsa {
+        curve: EcdsaCurve::NistP256,
+    });
+    std::fs::write(home.path("known_hosts"), line(port, old.public_key())).unwrap();
+    let person = Person::trusting();
+    let error = home.connect(&home.target(port), &person).await.err().unwrap();
+    assert_eq!(error.kind, LinkErrorKind::HostKeyChanged);
+    assert!(person.asks().is_empty());
+}
+
+#[tokio::test]
+async fn a_key_that_cannot_be_kept_is_not_accepted() {
+    let mut home = Home::new();
+    // A directory stands where the file should be.
+    home.settings.known_hosts = vec![home.folder.path().to_owned()];
+    let server = Server::new(&[&home.key]);
+    let person = Person::trusting();
+    let error = home
+        .connect(&home.target(server.listen().await), &person)
+        .await
+        .err()
+        .unwrap();
+    assert!(
+        error.kind == LinkErrorKind::Local && error.text.contains("could not be written"),
+        "{}",
+        error.text
+    );
+    drop(Arc::clone(&server));
+}

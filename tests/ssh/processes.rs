@@ -1,0 +1,49 @@
+//! Finding what a test has started, by a mark in the environment.
+
+use std::path::Path;
+use std::time::Duration;
+
+/// Name of the variable that carries the mark.
+pub const MARK: &str = "BRINGUP_TEST_MARK";
+
+/// Longest wait for anything in these tests; a bound, not a measure.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Processes that carry the mark, with their command lines. Where there is no /proc there is nothing to see.
+pub fn left(mark: &str) -> Vec<String> {
+    let wanted = format!("{MARK}={mark}");
+    let mut found = Vec::new();
+    let Ok(entries) = std::fs::read_dir("/proc") else {
+        return found;
+    };
+    for entry in entries.flatten() {
+        let environ = std::fs::read(entry.path().join("environ")).unwrap_or_default();
+        if environ.split(|b| *b == 0).any(|word| word == wanted.as_bytes()) {
+            let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            found.push(String::from_utf8_lossy(&line).replace('\0', " "));
+        }
+    }
+    found
+}
+
+/// Waits until no process carries the mark.
+pub async fn gone(mark: &str) {
+    until(&format!("nothing left of {mark}"), || left(mark).is_empty()).await;
+}
+
+/// Waits until a process with the mark has this in its command line.
+pub async fn running(mark: &str, line: &str) {
+    if Path::new("/proc/self/environ").exists() {
+        until(&format!("{line} runs"), || left(mark).iter().any(|l| l.contains(line))).await;
+    }
+}
+
+/// Waits until something is true.
+pub async fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let wait = async {
+        while !holds() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    assert!(tokio::time::timeout(PATIENCE, wait).await.is_ok(), "never: {what}");
+}

@@ -1,0 +1,386 @@
+//! An SSH server in this process: a jump host or a node. What it is asked to execute runs under this machine's own /bin/sh, so that the wrapper is
+//! the real one; what is behind a jump host is reached without any socket.
+
+use std::collections::HashMap;
+use std::io;
+use std::pin::Pin;
+use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+
+use russh::keys::{Algorithm, PrivateKey, PublicKey};
+use russh::server::{Auth, ChannelOpenHandle, Config, Handler, Msg, PublicKeyOffer, Session, VerifiedPublicKey};
+use russh::{Channel, ChannelId, ChannelMsg, ChannelOpenFailure};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+
+use crate::processes::MARK;
+
+/// A fresh key.
+pub fn key(algorithm: Algorithm) -> PrivateKey {
+    PrivateKey::random(&mut russh::keys::key::safe_rng(), algorithm).unwrap()
+}
+
+/// A server's state; tests change it while it runs.
+pub struct Server {
+    pub host_keys: Vec<PrivateKey>,
+    pub accepts: Vec<PublicKey>,
+    /// Run by the login shell before the command.
+    pub login: Mutex<String>,
+    /// Session channels that may be open at a time.
+    pub max_sessions: AtomicUsize,
+    /// Connections to drop before the handshake.
+    pub drop_first: AtomicUsize,
+    /// Whether exec requests are refused.
+    pub refuse_exec: AtomicBool,
+    /// Hosts behind this one.
+    pub behind: Mutex<HashMap<(String, u16), Arc<Self>>>,
+    /// By which a test finds the processes that were started here.
+    pub mark: String,
+    pub connections: AtomicUsize,
+    pub keys_offered: AtomicUsize,
+    sessions: AtomicUsize,
+    plug: Mutex<Plugged>,
+}
+
+#[derive(Clone, Default)]
+struct Plugged {
+    drop: CancellationToken,
+    hang: Arc<AtomicBool>,
+}
+
+impl Server {
+    pub fn new(accepts: &[&PrivateKey]) -> Arc<Self> {
+        Self::with_host_keys(accepts, vec![key(Algorithm::Ed25519)])
+    }
+
+    pub fn with_host_keys(accepts: &[&PrivateKey], host_keys: Vec<PrivateKey>) -> Arc<Self> {
+        Self::build(accepts.iter().map(|k| k.public_key().clone()).collect(), host_keys)
+    }
+
+    pub fn for_keys(accepts: Vec<PublicKey>) -> Arc<Self> {
+        Self::build(accepts, vec![key(Algorithm::Ed25519)])
+    }
+
+    fn build(accepts: Vec<PublicKey>, host_keys: Vec<PrivateKey>) -> Arc<Self> {
+        static SERIAL: AtomicUsize = AtomicUsize::new(0);
+        Arc::new(Self {
+            host_keys,
+            accepts,
+            login: Mutex::default(),
+            max_sessions: AtomicUsize::new(10),
+            drop_first: AtomicUsize::new(0),
+            refuse_exec: AtomicBool::new(false),
+            behind: Mutex::default(),
+            mark: format!(
+                "server-{}-{}",
+                std::process::id(),
+                SERIAL.fetch_add(1, Ordering::Relaxed)
+            ),
+            connections: AtomicUsize::new(0),
+            keys_offered: AtomicUsize::new(0),
+            sessions: AtomicUsize::new(0),
+            plug: Mutex::default(),
+        })
+    }
+
+    pub fn host_key(&self) -> PublicKey {
+        self.host_keys.first().unwrap().public_key().clone()
+    }
+
+    pub fn put_behind(&self, host: &str, port: u16, server: &Arc<Self>) {
+        self.behind
+            .lock()
+            .unwrap()
+            .insert((host.to_owned(), port), Arc::clone(server));
+    }
+
+    /// Listens on loopback; gives the port.
+    pub async fn listen(self: &Arc<Self>) -> u16 {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let server = Arc::clone(self);
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let _ = stream.set_nodelay(true);
+                tokio::spawn(Arc::clone(&server).serve(stream));
+            }
+        });
+        port
+    }
+
+    /// Drops all connections of now.
+    pub fn drop_connections(&self) {
+        let old = std::mem::take(&mut *self.plug.lock().unwrap());
+        old.drop.cancel();
+    }
+
+    /// Answers nothing any more on the connections of now.
+    pub fn hang(&self) {
+        self.plug.lock().unwrap().hang.store(true, Ordering::Relaxed);
+    }
+
+    async fn serve(self: Arc<Self>, stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) {
+        if self
+            .drop_first
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1))
+            .is_ok()
+        {
+            return;
+        }
+        self.connections.fetch_add(1, Ordering::Relaxed);
+        let config = Config {
+            keys: self.host_keys.clone(),
+            auth_rejection_time: std::time::Duration::ZERO,
+            auth_rejection_time_initial: Some(std::time::Duration::ZERO),
+            max_auth_attempts: 100,
+            nodelay: true,
+            ..Config::default()
+        };
+        let plug = self.plug.lock().unwrap().clone();
+        let stream = Plug {
+            inner: stream,
+            drop: Box::pin(plug.drop.clone().cancelled_owned()),
+            hang: plug.hang,
+        };
+        let client = Client {
+            server: self,
+            gone: plug.drop.child_token(),
+        };
+        if let Ok(running) = russh::server::run_stream(Arc::new(config), stream, client).await {
+            let _ = running.await;
+        }
+    }
+
+    async fn execute(self: Arc<Self>, mut channel: Channel<Msg>) {
+        let command = loop {
+            match channel.wait().await {
+                Some(ChannelMsg::Exec { command, .. }) => break String::from_utf8(command).unwrap(),
+                Some(_) => {}
+                None => return,
+            }
+        };
+        let login = self.login.lock().unwrap().clone();
+        let mut child = tokio::process::Command::new("/bin/sh")
+            .args(["-c", &format!("{login}\n{command}")])
+            .env(MARK, &self.mark)
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take();
+        let (mut out, mut err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+        let (mut read, write) = channel.split();
+        let listen = async {
+            while let Some(message) = read.wait().await {
+                match (message, &mut stdin) {
+                    (ChannelMsg::Data { data }, Some(stdin)) => {
+                        let _ = stdin.write_all(&data).await;
+                    }
+                    (ChannelMsg::Eof | ChannelMsg::Close, _) => stdin = None,
+                    _ => {}
+                }
+            }
+            // The connection is gone, or the channel.
+            stdin = None;
+            std::future::pending::<()>().await;
+        };
+        let speak = async {
+            let stdout = async {
+                let mut buffer = vec![0; 32 * 1024];
+                while let Ok(n @ 1..) = out.read(&mut buffer).await {
+                    if write.data(buffer.get(..n).unwrap()).await.is_err() {
+                        break;
+                    }
+                }
+            };
+            let stderr = async {
+                let mut buffer = vec![0; 32 * 1024];
+                while let Ok(n @ 1..) = err.read(&mut buffer).await {
+                    if write.extended_data(1, buffer.get(..n).unwrap()).await.is_err() {
+                        break;
+                    }
+                }
+            };
+            // As sshd does: the status as soon as the process ends, the end of the channel when nobody holds its outputs any more.
+            let end = async {
+                let status = child.wait().await.unwrap();
+                let _ = write
+                    .exit_status(status.code().unwrap_or(255).try_into().unwrap_or(255))
+                    .await;
+            };
+            tokio::join!(stdout, stderr, end);
+            let _ = write.eof().await;
+            let _ = write.close().await;
+        };
+        tokio::select! { () = listen => {}, () = speak => {} }
+    }
+}
+
+/// One connection.
+struct Client {
+    server: Arc<Server>,
+    gone: CancellationToken,
+}
+
+impl Handler for Client {
+    type Error = russh::Error;
+
+    async fn auth_publickey_offered(&mut self, _user: &str, offer: PublicKeyOffer<'_>) -> Result<Auth, Self::Error> {
+        self.server.keys_offered.fetch_add(1, Ordering::Relaxed);
+        let known = self
+            .server
+            .accepts
+            .iter()
+            .any(|k| k.key_data() == offer.public_key.key_data());
+        Ok(if known { Auth::Accept } else { Auth::reject() })
+    }
+
+    async fn auth_publickey(&mut self, _user: &str, _key: VerifiedPublicKey<'_>) -> Result<Auth, Self::Error> {
+        Ok(Auth::Accept)
+    }
+
+    async fn channel_open_session(
+        &mut self,
+        channel: Channel<Msg>,
+        reply: ChannelOpenHandle,
+        _session: &mut Session,
+    ) -> Result<(), Self::Error> {
+        let server = Arc::clone(&self.server);
+        if server.sessions.fetch_add(1, Ordering::Relaxed) >= server.max_sessions.load(Ordering::Relaxed) {
+            server.sessions.fetch_sub(1, Ordering::Relaxed);
+            reply.reject(ChannelOpenFailure::ConnectFailed).await;
+            return Ok(());
+        }
+        reply.accept().await;
+        tokio::spawn(async move {
+            Arc::clone(&server).execute(channel).await;
+            server.sessions.fetch_sub(1, Ordering::Relaxed);
+        });
+        Ok(())
+    }
+
+    async fn exec_request(
+        &mut self,
+        channel: ChannelId,
+        _data: &[u8],
+        session: &mut Session,
+    ) -> Result<(), Self::Error> {
+        if self.server.refuse_exec.load(Ordering::Relaxed) {
+            session.channel_failure(channel)
+        } else {
+            session.channel_success(channel)
+        }
+    }
+
+    async fn channel_open_direct_tcpip(
+        &mut self,
+        channel: Channel<Msg>,
+        host: &str,
+        port: u32,
+        _from: &str,
+        _from_port: u32,
+        reply: ChannelOpenHandle,
+        _session: &mut Session,
+    ) -> Result<(), Self::Error> {
+        let port = u16::try_from(port).unwrap();
+        let behind = self
+            .server
+            .behind
+            .lock()
+            .unwrap()
+            .get(&(host.to_owned(), port))
+            .cloned();
+        if let Some(behind) = behind {
+            reply.accept().await;
+            tokio::spawn(behind.serve(channel.into_stream()));
+            return Ok(());
+        }
+        let (host, gone) = (host.to_owned(), self.gone.clone());
+        tokio::spawn(async move {
+            match TcpStream::connect((host.as_str(), port)).await {
+                Ok(stream) => {
+                    reply.accept().await;
+                    tokio::select! { () = join(channel, stream) => {}, () = gone.cancelled() => {} }
+                }
+                Err(_) => reply.reject(ChannelOpenFailure::ConnectFailed).await,
+            }
+        });
+        Ok(())
+    }
+}
+
+/// Joins a channel to a connection until both have ended or the client closes the channel.
+async fn join(channel: Channel<Msg>, stream: TcpStream) {
+    let (mut read, write) = channel.split();
+    let (mut from, mut to) = stream.into_split();
+    let out = async {
+        let mut buffer = vec![0; 32 * 1024];
+        while let Ok(n @ 1..) = from.read(&mut buffer).await {
+            if write.data(buffer.get(..n).unwrap()).await.is_err() {
+                return;
+            }
+        }
+        let _ = write.eof().await;
+        std::future::pending::<()>().await;
+    };
+    let back = async {
+        while let Some(message) = read.wait().await {
+            match message {
+                ChannelMsg::Data { data } => drop(to.write_all(&data).await),
+                ChannelMsg::Eof => drop(to.shutdown().await),
+                ChannelMsg::Close => return,
+                _ => {}
+            }
+        }
+    };
+    tokio::select! { () = out => {}, () = back => {} }
+    let _ = write.close().await;
+}
+
+/// A stream that a test can pull out or let hang.
+struct Plug<S> {
+    inner: S,
+    drop: Pin<Box<WaitForCancellationFutureOwned>>,
+    hang: Arc<AtomicBool>,
+}
+
+impl<S> Plug<S> {
+    fn check(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.drop.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
+        }
+        if self.hang.load(Ordering::Relaxed) {
+            Poll::Pending
+        } else {
+            Poll::Ready(Ok(()))
+        }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Plug<S> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        std::task::ready!(self.check(cx))?;
+        Pin::new(&mut self.inner).poll_read(cx, buf)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Plug<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        std::task::ready!(self.check(cx))?;
+        Pin::new(&mut self.inner).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        std::task::ready!(self.check(cx))?;
+        Pin::new(&mut self.inner).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,205 @@
+//! What only OpenSSH's own server shows. Left out where there is none.
+
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bringup::domain::command::{Command, Exit};
+use bringup::domain::{HopId, Source};
+use bringup::ssh::{HopHandle, Reporter, Session, Target};
+use tokio::process::Child;
+use tokio::sync::mpsc;
+
+use crate::person::{Home, NODE, Person, here};
+use crate::processes::{PATIENCE, until};
+use crate::server::key;
+
+const T: Duration = Duration::from_secs(50);
+const SSHD: &str = "/usr/sbin/sshd";
+
+/// A real sshd on loopback, and the home of an operator whom it lets in.
+struct Sshd {
+    home: Home,
+    port: u16,
+    user: String,
+    _process: Child,
+}
+
+impl Sshd {
+    async fn start(more: &str) -> Option<Self> {
+        let user = std::env::var("USER")
+            .ok()
+            .or_else(|| std::env::var("LOGNAME").ok())
+            .or_else(whoami)?;
+        if !here(SSHD) {
+            return None;
+        }
+        let home = Home::new();
+        home.write_key("host", &key(russh::keys::Algorithm::Ed25519));
+        restrict(&home.path("host"));
+        std::fs::write(home.path("authorized"), home.key.public_key().to_openssh().unwrap()).unwrap();
+        restrict(&home.path("authorized"));
+        let port = TcpListener::bind(("127.0.0.1", 0))
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port();
+        let config = format!(
+            "ListenAddress 127.0.0.1\nPort {port}\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\nPidFile none\nLogLevel QUIET\nPermitRootLogin yes\n{more}\n",
+            home.path("host").display(),
+            home.path("authorized").display()
+        );
+        std::fs::write(home.path("sshd_config"), config).unwrap();
+        if Path::new("/run").exists() {
+            // sshd run by root wants its empty directory.
+            let _ = std::fs::create_dir_all("/run/sshd");
+        }
+        let process = tokio::process::Command::new(SSHD)
+            .args(["-D", "-e", "-f"])
+            .arg(home.path("sshd_config"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        until("sshd listens", || {
+            std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
+        })
+        .await;
+        Some(Self {
+            home,
+            port,
+            user,
+            _process: process,
+        })
+    }
+
+    fn target(&self) -> Target {
+        Target {
+            user: Some(self.user.clone()),
+            ..self.home.target(self.port)
+        }
+    }
+
+    async fn session(&self) -> Session {
+        self.home.connect(&self.target(), &Person::trusting()).await.unwrap()
+    }
+}
+
+fn whoami() -> Option<String> {
+    let output = std::process::Command::new("id").arg("-un").output().ok()?;
+    Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())
+}
+
+fn restrict(path: &Path) {
+    std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+}
+
+/// Whether a process with this in its command line is on this machine.
+fn is_running(line: &str) -> bool {
+    let Ok(entries) = std::fs::read_dir("/proc") else {
+        return false;
+    };
+    entries.flatten().any(|entry| {
+        let text = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&text).replace('\0', " ").trim() == line
+    })
+}
+
+/// A `sleep` of a length that no other test has.
+fn nap(serial: u32) -> String {
+    format!("sleep {}{serial}", 100_000 + std::process::id())
+}
+
+#[tokio::test]
+async fn commands_and_tunnels_work_on_a_real_sshd() {
+    let Some(sshd) = Sshd::start("").await else { return };
+    let session = sshd.session().await;
+    let command = Command::script("test", "echo out; echo err >&2; cat; exit 3", Vec::new(), T);
+    let output = session.exec(&command, None).await;
+    assert_eq!(
+        (output.text().as_ref(), output.error_text().as_ref(), &output.exit),
+        ("out\n", "err\n", &Exit::Code(3))
+    );
+    let big = session
+        .exec(&Command::argv(["head", "-c", "5000000", "/dev/zero"], T), None)
+        .await;
+    assert_eq!(
+        (big.stdout.len() as u64 + big.dropped, &big.exit),
+        (5_000_000, &Exit::Code(0))
+    );
+    assert!(session.tunnel("127.0.0.1", sshd.port).await.is_ok());
+    assert!(session.tunnel("127.0.0.1", 1).await.is_err());
+}
+
+#[tokio::test]
+async fn through_a_real_sshd_to_a_real_sshd() {
+    let Some(sshd) = Sshd::start("").await else { return };
+    let person: Arc<dyn Reporter> = Person::trusting();
+    let hop = HopHandle::start(
+        sshd.target(),
+        None,
+        sshd.home.settings.clone(),
+        Arc::clone(&person),
+        Source::Hop(HopId(0)),
+    );
+    let session = Session::connect(&sshd.target(), Some(hop), &sshd.home.settings, person, NODE)
+        .await
+        .unwrap();
+    let output = session.exec(&Command::argv(["echo", "hello"], T), None).await;
+    assert_eq!(output.text(), "hello\n");
+}
+
+#[tokio::test]
+async fn nothing_is_left_on_the_node_when_the_console_goes() {
+    let Some(sshd) = Sshd::start("").await else { return };
+    let (stopped, lost) = (nap(1), nap(2));
+    let script = |nap: &str| Command::script("test", format!("{nap} & echo up; wait"), Vec::new(), T).follow();
+
+    let session = sshd.session().await;
+    let (sink, mut chunks) = mpsc::channel(10);
+    let follow = session.follow(&script(&stopped), sink).await.unwrap();
+    assert!(chunks.recv().await.is_some());
+    until("it runs", || is_running(&stopped)).await;
+    assert_eq!(
+        tokio::time::timeout(PATIENCE, follow.stop()).await.unwrap(),
+        Exit::Code(143)
+    );
+    until("it is gone", || !is_running(&stopped)).await;
+
+    let (sink, mut chunks) = mpsc::channel(10);
+    let follow = session.follow(&script(&lost), sink).await.unwrap();
+    assert!(chunks.recv().await.is_some());
+    until("it runs", || is_running(&lost)).await;
+    // Without a word to the server, as when the console is killed.
+    session.close().await;
+    drop(follow);
+    until("it is gone", || !is_running(&lost)).await;
+}
+
+#[tokio::test]
+async fn more_commands_at_once_than_sessions_queue() {
+    let Some(sshd) = Sshd::start("MaxSessions 10").await else {
+        return;
+    };
+    let session = sshd.session().await;
+    let all = (0..40).map(|n| {
+        let (session, n) = (session.clone(), n.to_string());
+        async move { session.exec(&Command::argv(["echo", &n], T), None).await.exit }
+    });
+    let exits = futures_util::future::join_all(all).await;
+    assert!(exits.iter().all(Exit::ok), "{exits:?}");
+}
+
+#[tokio::test]
+async fn a_policy_against_forwarding_is_told_as_such() {
+    let Some(sshd) = Sshd::start("AllowTcpForwarding no").await else {
+        return;
+    };
+    let session = sshd.session().await;
+    let error = session.tunnel("127.0.0.1", sshd.port).await.err().unwrap();
+    assert!(matches!(error, bringup::ssh::TunnelError::Forbidden(_)), "{error}");
+}
