@@ -14,6 +14,9 @@ const SSH_G_LIMIT: Duration = Duration::from_secs(10);
 /// Key files that are tried where none is named, in ~/.ssh.
 const USUAL_KEYS: [&str; 3] = ["id_ed25519", "id_ecdsa", "id_rsa"];
 
+/// Key files that `ssh -G` lists where the operator's ssh_config names none, beside [`USUAL_KEYS`].
+const LISTED_KEYS: [&str; 4] = ["id_ecdsa_sk", "id_ed25519_sk", "id_xmss", "id_dsa"];
+
 /// A host, ready to be dialled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Host {
@@ -85,8 +88,7 @@ pub(super) async fn resolve(target: &Target, has_via: bool) -> Result<Host, Link
         port,
         user,
         keys: keys.iter().map(|k| expand(k, home.as_deref())).collect(),
-        // `ssh -G` lists the usual names as well; only a key of our own config is certainly meant.
-        named: !target.keys.is_empty(),
+        named: named.iter().any(|key| !target.keys.is_empty() || !is_listed(key)),
         only_named: said.only_named,
         known_as,
     })
@@ -101,6 +103,13 @@ fn local_user() -> Option<String> {
         .iter()
         .filter_map(|name| std::env::var(name).ok())
         .find(|user| !user.is_empty())
+}
+
+/// Whether `ssh -G` names this key although nobody does.
+fn is_listed(key: &str) -> bool {
+    let mut usual = USUAL_KEYS.iter().chain(&LISTED_KEYS);
+    key.strip_prefix("~/.ssh/")
+        .is_some_and(|name| usual.any(|u| *u == name))
 }
 
 /// `~/` and `~` alone become the home directory.
@@ -233,5 +242,10 @@ mod tests {
         let host = resolve(&alias, false).await.unwrap();
         assert_eq!(host.address(), "bringup-no-such-alias.invalid:22");
         assert_eq!(host.user, "aurora");
+        let unnamed = Target {
+            keys: Vec::new(),
+            ..alias
+        };
+        assert!(!resolve(&unnamed, false).await.unwrap().named);
     }
 }

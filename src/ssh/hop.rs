@@ -9,6 +9,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::alias::Host;
 use super::dial::{Dialled, dial, jittered};
 use super::errors::{link_error, refusal};
+use super::keys::Keyring;
 use super::link::{Link, NoChannel};
 use super::settings::{Reporter, Settings, Target};
 use super::tunnel::{HOP_BUFFER, Tunnel};
@@ -38,6 +39,7 @@ struct Inner {
     state: watch::Receiver<State>,
     handshakes: Arc<Semaphore>,
     again: Arc<Notify>,
+    keyring: Keyring,
     stop: CancellationToken,
     _end: DropGuard,
 }
@@ -72,6 +74,7 @@ impl HopHandle {
             state: receiver,
             handshakes: Arc::new(Semaphore::new(HANDSHAKES)),
             again: Arc::clone(&again),
+            keyring: settings.keyring.clone(),
             stop: stop.clone(),
             _end: stop.clone().drop_guard(),
         };
@@ -99,8 +102,10 @@ impl HopHandle {
         &self.inner.name
     }
 
-    /// Tries again now instead of at the end of the pause; also after an answer of No, which is not followed by any try.
+    /// Tries again now instead of at the end of the pause; also after an answer of No, which no try follows by itself. Dismissed questions are
+    /// asked again.
     pub fn retry(&self) {
+        self.inner.keyring.ask_again();
         self.inner.again.notify_one();
     }
 

@@ -116,6 +116,17 @@ fn read(path: &Path) -> io::Result<SecretString> {
 }
 
 impl Keyring {
+    /// Forgets which questions were dismissed: somebody wants another try.
+    pub fn ask_again(&self) {
+        let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        for slot in slots.values() {
+            // One that is locked is being asked about now.
+            if let Ok(mut slot) = slot.try_lock() {
+                slot.dismissed = None;
+            }
+        }
+    }
+
     /// The key itself, if it can be had without asking.
     pub(super) async fn open(&self, file: &KeyFile) -> Option<Arc<PrivateKey>> {
         match &file.state {

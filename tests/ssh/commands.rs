@@ -8,7 +8,7 @@ use bringup::ssh::Session;
 use secrecy::SecretString;
 
 use crate::person::connected;
-use crate::processes::{PATIENCE, gone, left, running};
+use crate::processes::{PATIENCE, gone, left, running, until};
 
 const T: Duration = Duration::from_secs(50);
 
@@ -115,6 +115,16 @@ async fn a_connection_lost_in_mid_command_leaves_its_end_unknown() {
         "{:?}",
         after.exit
     );
+    gone(&server.mark).await;
+}
+
+#[tokio::test]
+async fn a_command_that_takes_long_hears_the_heartbeat() {
+    let (_home, server, _person, session) = connected().await;
+    let nap = Command::argv(["sleep", "1006"], T);
+    let work = session.exec(&nap, None);
+    let heard = until("two heartbeats", || server.heartbeats.load(Ordering::Relaxed) >= 2);
+    tokio::select! { output = work => panic!("{output:?}"), () = heard => {} }
     gone(&server.mark).await;
 }
 

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use bringup::domain::command::{Command, Exit};
 use bringup::domain::link::{LinkErrorKind, LinkState};
+use bringup::domain::question::Ask;
 use bringup::domain::{HopId, NodeId, Source};
-use bringup::ssh::{HopHandle, Reporter, SILENT_AFTER, Session, Target};
+use bringup::ssh::{HopHandle, Reply, Reporter, SILENT_AFTER, Session, Target};
+use secrecy::SecretString;
 use tokio::sync::mpsc;
 
 use crate::person::{Home, NODE, Person, text};
@@ -127,6 +129,8 @@ async fn many_nodes_share_the_way_through_a_jump_host() {
     let site = Site::new().await;
     let hop = site.hop();
     let nodes: Vec<String> = (0..24).map(|n| format!("10.0.0.{n}")).collect();
+    // One server stands for all of them.
+    site.node.max_sessions.store(1000, Ordering::Relaxed);
     for node in &nodes {
         site.jump.put_behind(node, 22, &site.node);
     }
@@ -220,13 +224,7 @@ async fn a_hop_that_is_lost_comes_back_by_itself() {
 #[tokio::test]
 async fn a_dismissed_host_key_is_asked_about_again_only_on_request() {
     let site = Site::new().await;
-    let person = Person::new(|_, before| {
-        Some(if before == 0 {
-            bringup::ssh::Reply::No
-        } else {
-            bringup::ssh::Reply::Yes
-        })
-    });
+    let person = Person::new(|_, before| Some(if before == 0 { Reply::No } else { Reply::Yes }));
     let target = site.home.target(site.port);
     let hop = HopHandle::start(
         target,
@@ -243,6 +241,33 @@ async fn a_dismissed_host_key_is_asked_about_again_only_on_request() {
     hop.retry();
     tokio::time::timeout(PATIENCE, hop.until_up()).await.unwrap();
     assert_eq!(person.asks().len(), 2);
+}
+
+#[tokio::test]
+async fn a_dismissed_passphrase_is_asked_for_again_on_request() {
+    let site = Site::new().await;
+    let locked = site
+        .home
+        .key
+        .encrypt(&mut russh::keys::key::safe_rng(), "right")
+        .unwrap();
+    site.home.write_key("id", &locked);
+    let person = Person::new(|ask, before| {
+        Some(match (ask, before) {
+            (Ask::HostKey { .. }, _) => Reply::Yes,
+            (Ask::Passphrase { .. }, 1) => Reply::No,
+            (Ask::Passphrase { .. }, _) => Reply::Secret(SecretString::from("right")),
+        })
+    });
+    let target = site.home.target(site.port);
+    let reporter = Arc::clone(&person) as Arc<dyn Reporter>;
+    let hop = HopHandle::start(target, None, site.home.settings.clone(), reporter, JUMP);
+    person
+        .told(JUMP, "it is down", |s| matches!(s, LinkState::Down { .. }))
+        .await;
+    hop.retry();
+    tokio::time::timeout(PATIENCE, hop.until_up()).await.unwrap();
+    assert_eq!(person.asks().len(), 3);
 }
 
 #[tokio::test]

@@ -271,6 +271,26 @@ async fn a_silent_port_and_a_closed_one_are_told_apart() {
 }
 
 #[tokio::test]
+async fn a_server_without_a_common_algorithm_shows_what_it_offers() {
+    let home = Home::new();
+    let server = Server::new(&[&home.key]);
+    server.old.store(true, Ordering::Relaxed);
+    let error = home
+        .connect(&home.target(server.listen().await), &Person::trusting())
+        .await
+        .err()
+        .unwrap();
+    assert_eq!(error.kind, LinkErrorKind::Unreachable);
+    assert!(
+        error
+            .text
+            .contains("no common key exchange algorithm; the server offers diffie-hellman-group1-sha1"),
+        "{}",
+        error.text
+    );
+}
+
+#[tokio::test]
 async fn a_server_that_drops_the_first_handshake_is_tried_again() {
     let home = Home::new();
     let server = Server::new(&[&home.key]);

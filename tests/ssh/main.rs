@@ -1,6 +1,7 @@
 //! The SSH room against a real shell, an in-process server and a real sshd.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![expect(clippy::print_stderr, reason = "a test that is left out says so")]
 
 mod commands;
 mod follows;

@@ -40,6 +40,10 @@ pub struct Server {
     /// By which a test finds the processes that were started here.
     pub mark: String,
     pub connections: AtomicUsize,
+    /// Lines of nothing that came on standard inputs.
+    pub heartbeats: AtomicUsize,
+    /// Whether only a key exchange of the last century is offered.
+    pub old: AtomicBool,
     pub keys_offered: AtomicUsize,
     sessions: AtomicUsize,
     plug: Mutex<Plugged>,
@@ -80,6 +84,8 @@ impl Server {
                 SERIAL.fetch_add(1, Ordering::Relaxed)
             ),
             connections: AtomicUsize::new(0),
+            heartbeats: AtomicUsize::new(0),
+            old: AtomicBool::new(false),
             keys_offered: AtomicUsize::new(0),
             sessions: AtomicUsize::new(0),
             plug: Mutex::default(),
@@ -131,7 +137,7 @@ impl Server {
             return;
         }
         self.connections.fetch_add(1, Ordering::Relaxed);
-        let config = Config {
+        let mut config = Config {
             keys: self.host_keys.clone(),
             auth_rejection_time: std::time::Duration::ZERO,
             auth_rejection_time_initial: Some(std::time::Duration::ZERO),
@@ -139,6 +145,9 @@ impl Server {
             nodelay: true,
             ..Config::default()
         };
+        if self.old.load(Ordering::Relaxed) {
+            config.preferred.kex = vec![russh::kex::DH_G1_SHA1].into();
+        }
         let plug = self.plug.lock().unwrap().clone();
         let stream = Plug {
             inner: stream,
@@ -179,6 +188,9 @@ impl Server {
             while let Some(message) = read.wait().await {
                 match (message, &mut stdin) {
                     (ChannelMsg::Data { data }, Some(stdin)) => {
+                        if data == "\n" {
+                            self.heartbeats.fetch_add(1, Ordering::Relaxed);
+                        }
                         let _ = stdin.write_all(&data).await;
                     }
                     (ChannelMsg::Eof | ChannelMsg::Close, _) => stdin = None,

@@ -23,7 +23,7 @@ const SSHD: &str = "/usr/sbin/sshd";
 struct Sshd {
     home: Home,
     port: u16,
-    user: String,
+    target: Target,
     _process: Child,
 }
 
@@ -69,23 +69,20 @@ impl Sshd {
             std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
         })
         .await;
+        let target = Target {
+            user: Some(user),
+            ..home.target(port)
+        };
         Some(Self {
             home,
             port,
-            user,
+            target,
             _process: process,
         })
     }
 
-    fn target(&self) -> Target {
-        Target {
-            user: Some(self.user.clone()),
-            ..self.home.target(self.port)
-        }
-    }
-
     async fn session(&self) -> Session {
-        self.home.connect(&self.target(), &Person::trusting()).await.unwrap()
+        self.home.connect(&self.target, &Person::trusting()).await.unwrap()
     }
 }
 
@@ -140,13 +137,13 @@ async fn through_a_real_sshd_to_a_real_sshd() {
     let Some(sshd) = Sshd::start("").await else { return };
     let person: Arc<dyn Reporter> = Person::trusting();
     let hop = HopHandle::start(
-        sshd.target(),
+        sshd.target.clone(),
         None,
         sshd.home.settings.clone(),
         Arc::clone(&person),
         Source::Hop(HopId(0)),
     );
-    let session = Session::connect(&sshd.target(), Some(hop), &sshd.home.settings, person, NODE)
+    let session = Session::connect(&sshd.target, Some(hop), &sshd.home.settings, person, NODE)
         .await
         .unwrap();
     let output = session.exec(&Command::argv(["echo", "hello"], T), None).await;
@@ -170,13 +167,22 @@ async fn nothing_is_left_on_the_node_when_the_console_goes() {
     );
     until("it is gone", || !is_running(&stopped)).await;
 
-    let (sink, mut chunks) = mpsc::channel(10);
-    let follow = session.follow(&script(&lost), sink).await.unwrap();
-    assert!(chunks.recv().await.is_some());
+    // Without a word to the server, as when the console is killed: its tasks go and its sockets are closed.
+    let console = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let (home, target, command) = (sshd.home, sshd.target.clone(), script(&lost));
+    let holding = console.spawn(async move {
+        let session = home.connect(&target, &Person::trusting()).await.unwrap();
+        let (sink, _chunks) = mpsc::channel(10);
+        let follow = session.follow(&command, sink).await.unwrap();
+        std::future::pending::<()>().await;
+        drop((session, follow));
+    });
     until("it runs", || is_running(&lost)).await;
-    // Without a word to the server, as when the console is killed.
-    session.close().await;
-    drop(follow);
+    console.shutdown_background();
+    assert!(holding.await.is_err());
     until("it is gone", || !is_running(&lost)).await;
 }
 

@@ -295,8 +295,10 @@ async fn a_heartbeat_keeps_it_alive_past_the_silence() {
             while stdin.write_all(b"\n").await.is_ok() {
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
+            // The script has ended and nobody reads any more.
+            std::future::pending::<()>().await;
         };
-        let ended = tokio::select! { ended = wrapped.end() => ended, () = beat => panic!("{shell}: hung up") };
+        let ended = tokio::select! { ended = wrapped.end() => ended, () = beat => unreachable!() };
         assert_eq!(
             (ended.stdout, ended.code),
             (format!("{NONCE}\nwhole\n"), Some(0)),
