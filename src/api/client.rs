@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use crate::domain::ray::RayFacts;
 use crate::domain::serving::{Health, MetricsSample, ServerFacts, ServerProbe, TokenProof};
+use crate::probe::dashboard;
 
 use super::answers::{self, Answer};
 use super::connect::Connect;
@@ -203,7 +204,7 @@ impl Client {
         let limit = self.inner.probe_limit;
         let answer = peer.send(peer.get("/api/v0/nodes"), limit).await?;
         let body = body(&mut good(answer).await?, BODY, limit).await?;
-        super::foreign::nodes(&body).map_err(ApiError::Malformed)
+        dashboard::parse(&body).map_err(ApiError::Malformed)
     }
 
     /// One token of output, not streamed: what the server counted for this prompt.

@@ -247,3 +247,24 @@ async fn metrics_that_cannot_be_had_are_an_error_and_never_zero() {
     let broken = metrics(answer("500 Internal Server Error", "Internal Server Error")).await;
     assert_eq!(broken, Err("500: Internal Server Error".to_owned()));
 }
+
+#[tokio::test]
+async fn rays_nodes_come_from_the_dashboard() {
+    let body = r#"{"result": true, "msg": "", "data": {"result": {"total": 1, "result": [{"node_id": "af92", "node_ip": "10.77.0.1",
+        "is_head_node": true, "state": "ALIVE", "resources_total": {"CPU": 2.0, "GPU": 1.0}}]}}}"#;
+    let responder = Responder::routes(move |asked: &Asked| {
+        assert_eq!(asked.line, "GET /api/v0/nodes");
+        assert!(asked.head.contains("host: 127.0.0.1:8265\r\n"), "{}", asked.head);
+        answer("200 OK", body)
+    });
+    let client = responder.client();
+    let ServerFacts::Ray(Ok(ray)) = client.ask(ServerProbe::Ray, "tiny").await else {
+        panic!("no nodes");
+    };
+    let node = ray.alive_at("10.77.0.1").unwrap();
+    assert!(node.head && (node.gpus - 1.0).abs() < f64::EPSILON);
+    let none = Responder::fixed("");
+    none.fail(ConnectError::Refused);
+    let refused = none.client().ask(ServerProbe::Ray, "tiny").await;
+    assert_eq!(refused, ServerFacts::Ray(Err("connection refused".to_owned())));
+}
