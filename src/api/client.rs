@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use crate::domain::ray::RayFacts;
 use crate::domain::serving::{Health, MetricsSample, ServerFacts, ServerProbe, TokenProof};
+use crate::engine::metrics;
 use crate::probe::dashboard;
 
 use super::answers::{self, Answer};
@@ -160,9 +161,13 @@ impl Client {
         answers::models(&self.get("/v1/models").await?)
     }
 
-    async fn metrics(&self) -> Result<MetricsSample, ApiError> {
+    /// A scrape of /metrics.
+    ///
+    /// # Errors
+    /// When there is none, or it holds nothing of a model server.
+    pub async fn metrics(&self) -> Result<MetricsSample, ApiError> {
         let body = self.get("/metrics").await?;
-        let sample = super::foreign::metrics(&String::from_utf8_lossy(&body));
+        let sample = metrics::sample(&String::from_utf8_lossy(&body));
         let serving = [
             sample.generation_tokens,
             sample.prompt_tokens,

@@ -11,7 +11,6 @@ pub mod chunk;
 pub mod client;
 pub mod connect;
 pub mod error;
-mod foreign;
 mod peer;
 pub mod stream;
 #[cfg(test)]

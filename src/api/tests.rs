@@ -244,6 +244,9 @@ async fn metrics_that_cannot_be_had_are_an_error_and_never_zero() {
         metrics(answer("200 OK", python_only)).await,
         Err("unexpected answer: no metrics of a model server".to_owned())
     );
+    let vllm = "vllm:generation_tokens_total{engine=\"0\"} 5.0\nvllm:generation_tokens_total{engine=\"1\"} 2.0\n";
+    let sample = metrics(answer("200 OK", vllm)).await.unwrap();
+    assert_eq!((sample.generation_tokens, sample.running), (Some(7.0), None));
     let broken = metrics(answer("500 Internal Server Error", "Internal Server Error")).await;
     assert_eq!(broken, Err("500: Internal Server Error".to_owned()));
 }

@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::{Client, CompletionRequest, Endpoint};
-use crate::domain::bench::{BenchEvent, BenchProfile, RequestRecord};
+use crate::domain::bench::{BenchEvent, BenchProfile, RequestRecord, Tally};
 
 use super::prompt::Recipe;
 use super::request::{Meter, run_request};
@@ -28,8 +28,8 @@ pub const CHUNKS: u64 = 4_000_000;
 /// Most prompt tokens.
 pub const PROMPT_TOKENS: u32 = 2_000_000;
 
-/// Runs a throughput test and tells of it through `sink`: `Started`, `Prompt`, `Warmup`s, then `Token`s and one `Request` for each counted request, and
-/// at last `Done` or `Failed`. `Token` events that the queue does not take are left out; every other event waits for its place. Cancelling drops the
+/// Runs a throughput test and tells of it through `sink`: `Started`, `Prompt`, `Warmup`s, then `Token`s one `Request` for each counted request, a `Tally`,
+/// and at last `Done` or `Failed`. `Token` events that the queue does not take are left out; every other event waits for its place. Cancelling drops the
 /// requests in flight and ends in `Failed`. Dropping the future ends all of it.
 pub async fn run_test(
     client: Client,
@@ -59,7 +59,7 @@ async fn test(
 ) -> Result<Duration, String> {
     check(&profile)?;
     tell(sink, BenchEvent::Started(profile.clone())).await?;
-    let endpoint = size::endpoint(&client, model).await.map_err(|e| e.to_string())?;
+    let (endpoint, asked) = size::endpoint(&client, model).await.map_err(|e| e.to_string())?;
     // Differs from run to run, so that an earlier test's prompts are in no cache.
     let start = RandomState::new().hash_one(());
     let want = u64::from(profile.prompt_tokens);
@@ -81,7 +81,8 @@ async fn test(
         limit: profile.request_limit,
         concurrency: profile.concurrency,
     });
-    warm_up(&sender, &profile, sink).await?;
+    let warmed = warm_up(&sender, &profile, sink).await?;
+    let before = generated(&sender.client).await;
     sender.client.open_connections(profile.concurrency as usize).await;
     let mut records = sender.send_all(profile.requests, 0, Arc::new(Meter::start(sink.clone())));
     let mut duration = Duration::ZERO;
@@ -89,6 +90,11 @@ async fn test(
         duration = duration.max(at);
         tell(sink, BenchEvent::Request(record)).await?;
     }
+    let tally = Tally {
+        server_tokens: grown(before, generated(&sender.client).await),
+        other_tokens: asked + sized.spent + warmed,
+    };
+    tell(sink, BenchEvent::Tally(tally)).await?;
     Ok(duration)
 }
 
@@ -112,19 +118,37 @@ fn check(profile: &BenchProfile) -> Result<(), String> {
     Ok(())
 }
 
-async fn warm_up(sender: &Arc<Sender>, profile: &BenchProfile, sink: &mpsc::Sender<BenchEvent>) -> Result<(), String> {
+/// The server's own count of generated tokens.
+async fn generated(client: &Client) -> Option<f64> {
+    client.metrics().await.ok()?.generation_tokens
+}
+
+/// How far a counter grew; `None` when it is not known or another process counts now.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a whole number, not below zero"
+)]
+pub(super) fn grown(before: Option<f64>, after: Option<f64>) -> Option<u64> {
+    let grown = (after? - before?).round();
+    (grown >= 0.0).then_some(grown as u64)
+}
+
+/// Sends the warm-up. Gives the output tokens that it cost.
+async fn warm_up(sender: &Arc<Sender>, profile: &BenchProfile, sink: &mpsc::Sender<BenchEvent>) -> Result<u64, String> {
     // Its chunks are told to nobody.
     let (unheard, _) = mpsc::channel(1);
     let mut records = sender.send_all(profile.warmup, profile.requests, Arc::new(Meter::start(unheard)));
-    let mut done = 0;
+    let (mut done, mut tokens) = (0, 0);
     while let Some(Ended { record, .. }) = records.next().await {
         if let Some(error) = record.error {
             return Err(format!("warm-up request: {error}"));
         }
         done += 1;
+        tokens += record.output_tokens;
         tell(sink, BenchEvent::Warmup { done }).await?;
     }
-    Ok(())
+    Ok(tokens)
 }
 
 async fn tell(sink: &mpsc::Sender<BenchEvent>, event: BenchEvent) -> Result<(), String> {

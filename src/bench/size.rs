@@ -21,22 +21,25 @@ pub(super) struct Sized {
     pub(super) sizing: PromptSizing,
     /// As counted; with an estimate, as wanted.
     pub(super) tokens: u64,
+    /// Output tokens that it cost.
+    pub(super) spent: u64,
 }
 
-/// Which endpoint completes a text with this model. One short request.
+/// Which endpoint completes a text with this model, and the output tokens that it cost to know. One short request.
 ///
 /// # Errors
 /// When neither does, with what the first one said.
-pub(super) async fn endpoint(client: &Client, model: &str) -> Result<Endpoint, ApiError> {
-    let ask = |endpoint| client.complete(endpoint, model, "Hello", TOKEN_LIMIT);
+pub(super) async fn endpoint(client: &Client, model: &str) -> Result<(Endpoint, u64), ApiError> {
+    let ask = async |endpoint| {
+        let answer = client.complete(endpoint, model, "Hello", TOKEN_LIMIT).await?;
+        Ok::<_, ApiError>((endpoint, answer.usage.completion_tokens.unwrap_or(0)))
+    };
     match ask(Endpoint::Completions).await {
-        Ok(_) => Ok(Endpoint::Completions),
         Err(first) if first.not_offered() => match ask(Endpoint::Chat).await {
-            Ok(_) => Ok(Endpoint::Chat),
             Err(second) if second.not_offered() => Err(first),
-            Err(second) => Err(second),
+            other => other,
         },
-        Err(error) => Err(error),
+        other => other,
     }
 }
 
@@ -52,6 +55,8 @@ pub(super) async fn size(client: &Client, endpoint: Endpoint, model: &str, want:
         recipe: Recipe::about(want),
         sizing: PromptSizing::Estimate,
         tokens: want,
+        // Without usage nothing says what the tries cost.
+        spent: 0,
     }
 }
 
@@ -64,26 +69,32 @@ async fn by_tokenize(client: &Client, endpoint: Endpoint, model: &str, want: u64
             break;
         }
     }
-    done(&fit, PromptSizing::Tokenize)
+    done(&fit, PromptSizing::Tokenize, 0)
 }
 
 async fn by_usage(client: &Client, endpoint: Endpoint, model: &str, want: u64, start: u64) -> Option<Sized> {
     let mut fit = Fit::to(want);
+    let mut spent = 0;
     for number in 0..USAGE_TRIES {
         let prompt = fit.recipe().prompt(start, number);
         let answer = client.complete(endpoint, model, &prompt, TOKEN_LIMIT).await;
         // A prompt that the server refuses (longer than the model takes) leaves what was found before.
-        let Some(count) = answer.ok().and_then(|a| a.usage.prompt_tokens) else {
-            break;
-        };
+        let Ok(usage) = answer.map(|a| a.usage) else { break };
+        spent += usage.completion_tokens.unwrap_or(0);
+        let Some(count) = usage.prompt_tokens else { break };
         if fit.counted(count) {
             break;
         }
     }
-    done(&fit, PromptSizing::Usage)
+    done(&fit, PromptSizing::Usage, spent)
 }
 
-fn done(fit: &Fit, sizing: PromptSizing) -> Option<Sized> {
+fn done(fit: &Fit, sizing: PromptSizing, spent: u64) -> Option<Sized> {
     let (recipe, tokens) = fit.best()?;
-    Some(Sized { recipe, sizing, tokens })
+    Some(Sized {
+        recipe,
+        sizing,
+        tokens,
+        spent,
+    })
 }

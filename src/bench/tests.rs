@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::run::{CHUNKS, CONCURRENCY, run_test};
 use crate::api::Client;
 use crate::api::testing::{Asked, Responder, STREAM_END, STREAM_HEAD, answer, events, piece, stream};
-use crate::domain::bench::{BenchEvent, BenchProfile, PromptSizing, RequestRecord};
+use crate::domain::bench::{BenchEvent, BenchProfile, PromptSizing, RequestRecord, Tally};
 use crate::measure::Report;
 
 const PROFILE: BenchProfile = BenchProfile {
@@ -92,6 +92,10 @@ async fn every_request_has_a_record_and_its_tokens_are_the_servers() {
     let (count, seen) = (Arc::clone(&sent), Arc::clone(&prompts));
     let server = Responder::routes(move |asked| match asked.line.as_str() {
         "POST /tokenize" => answer("200 OK", &json!({"count": words(asked)}).to_string()),
+        "GET /metrics" => {
+            let tokens = count.load(Ordering::SeqCst);
+            answer("200 OK", &format!("vllm:generation_tokens_total {tokens}.0\n"))
+        }
         "POST /v1/completions" if is_stream(asked) => {
             count.fetch_add(4, Ordering::SeqCst);
             seen.lock().unwrap().push(asked.body.clone());
@@ -121,6 +125,12 @@ async fn every_request_has_a_record_and_its_tokens_are_the_servers() {
         assert!(record.counted_by_server && record.chunks.is_sorted());
         assert!(record.sent <= record.chunks[0]);
     }
+    let tally = Tally {
+        server_tokens: Some(6 * 4),
+        // Finding the way, and two warm-ups.
+        other_tokens: 1 + 2 * 4,
+    };
+    assert!(all.contains(&BenchEvent::Tally(tally)));
     let Some(BenchEvent::Done { duration }) = all.last() else {
         panic!("{:?}", all.last());
     };
@@ -148,6 +158,13 @@ async fn without_tokenize_the_size_comes_from_usage_and_without_usage_it_is_a_gu
         });
         let all = run(server.client(), PROFILE).await;
         assert_eq!(prompt_event(&all), (sizing, 40));
+        assert!(all.iter().any(|e| matches!(
+            e,
+            BenchEvent::Tally(Tally {
+                server_tokens: None,
+                ..
+            })
+        )));
         for record in records(&all) {
             assert_eq!((record.output_tokens, record.counted_by_server), (4, usage));
             assert_eq!(record.prompt_tokens, usage.then_some(40));
@@ -239,6 +256,21 @@ async fn a_server_that_cannot_complete_ends_the_test_with_its_words() {
     let all = run(dies.client(), PROFILE).await;
     let want = BenchEvent::Failed("warm-up request: 500: Internal Server Error".to_owned());
     assert_eq!(all.last(), Some(&want));
+}
+
+#[test]
+fn a_counter_that_fell_or_is_unknown_gives_no_growth() {
+    use super::run::grown;
+    let cases = [
+        (Some(10.0), Some(34.0), Some(24)),
+        (Some(10.0), Some(10.0), Some(0)),
+        (Some(10.0), Some(3.0), None),
+        (None, Some(3.0), None),
+        (Some(3.0), None, None),
+    ];
+    for (before, after, want) in cases {
+        assert_eq!(grown(before, after), want);
+    }
 }
 
 #[tokio::test]

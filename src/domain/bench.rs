@@ -64,6 +64,16 @@ pub struct RequestRecord {
     pub error: Option<String>,
 }
 
+/// What the server itself counted, to hold against the records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Tally {
+    /// How far the server's own count of generated tokens (/metrics) grew from before the first counted request to after the last. Other clients' tokens
+    /// are in it. `None` when it could not be read.
+    pub server_tokens: Option<u64>,
+    /// Output tokens of what the test sent beside the counted requests: finding the way to ask, sizing the prompt, warming up.
+    pub other_tokens: u64,
+}
+
 /// What the throughput test tells while it runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub enum BenchEvent {
@@ -92,6 +102,8 @@ pub enum BenchEvent {
     },
     /// A request is over.
     Request(RequestRecord),
+    /// All are over, and this is what the server counted. Comes before `Done`.
+    Tally(Tally),
     /// All are over.
     Done {
         /// From the first request that counts to the last answer.

@@ -46,6 +46,7 @@ impl Live {
             BenchEvent::Request(record) => self.over(record),
             BenchEvent::Prompt { .. }
             | BenchEvent::Warmup { .. }
+            | BenchEvent::Tally(_)
             | BenchEvent::Done { .. }
             | BenchEvent::Saved(_)
             | BenchEvent::Failed(_) => {}

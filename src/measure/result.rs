@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::domain::Wall;
-use crate::domain::bench::{BenchProfile, PromptSizing};
+use crate::domain::bench::{BenchProfile, PromptSizing, Tally};
 
 use super::report::Report;
 use super::spread::Spread;
@@ -29,6 +29,8 @@ pub struct Context<'a> {
     pub profile: &'a BenchProfile,
     /// How the prompt was made to size, and its tokens; `None` when the test did not come so far.
     pub prompt: Option<(PromptSizing, u64)>,
+    /// What the server itself counted; `None` when the test did not come so far.
+    pub tally: Option<Tally>,
     /// When the test ended.
     pub ended: Wall,
 }
@@ -99,6 +101,8 @@ fn ours(report: &Report, context: &Context<'_>) -> Value {
         "prompt_sizing": context.prompt.map(|(sizing, _)| sizing.word()),
         "prompt_tokens": context.prompt.map(|(_, tokens)| tokens),
         "tokens_counted_by_server": report.counted_by_server,
+        "server_output_tokens": context.tally.and_then(|t| t.server_tokens),
+        "other_output_tokens": context.tally.map(|t| t.other_tokens),
         "errors": errors.collect::<Vec<_>>(),
     })
 }
@@ -147,6 +151,10 @@ mod tests {
             model: "Qwen/tiny",
             profile: &PROFILE,
             prompt: Some((PromptSizing::Tokenize, 8)),
+            tally: Some(Tally {
+                server_tokens: Some(6),
+                other_tokens: 4,
+            }),
             ended: Wall(1_795_972_464_123),
         }
     }
@@ -198,6 +206,8 @@ mod tests {
         assert_eq!(ours.get("ended"), Some(&json!("2026-11-29T17:14:24Z")));
         assert_eq!(ours.get("prompt_sizing"), Some(&json!("tokenize")));
         assert_eq!(ours.get("tokens_counted_by_server"), Some(&json!(true)));
+        assert_eq!(ours.get("server_output_tokens"), Some(&json!(6)));
+        assert_eq!(ours.get("other_output_tokens"), Some(&json!(4)));
         assert_eq!(ours.pointer("/profile/output_tokens"), Some(&json!(3)));
         assert_eq!(ours.pointer("/errors/0/error"), Some(&json!("engine died")));
     }

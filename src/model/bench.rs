@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::domain::Stamp;
-use crate::domain::bench::{BenchEvent, BenchProfile, PromptSizing, RequestRecord};
+use crate::domain::bench::{BenchEvent, BenchProfile, PromptSizing, RequestRecord, Tally};
 use crate::measure::{Live, Report};
 
 /// Request records kept; a profile larger than this is refused by the config.
@@ -31,6 +31,8 @@ pub struct BenchView {
     pub report: Option<Report>,
     /// File of the result.
     pub saved: Option<String>,
+    /// What the server itself counted, once it is over.
+    pub tally: Option<Tally>,
     /// Figures while it runs.
     #[serde(skip)]
     pub live: Live,
@@ -60,6 +62,7 @@ impl BenchView {
             phase: BenchPhase::Running,
             report: None,
             saved: None,
+            tally: None,
             live: Live::default(),
         }
     }
@@ -87,6 +90,7 @@ impl BenchView {
                 self.report = Some(Report::of(&self.records, duration));
                 self.phase = BenchPhase::Done(duration);
             }
+            BenchEvent::Tally(tally) => self.tally = Some(tally),
             BenchEvent::Saved(path) => self.saved = Some(path),
             BenchEvent::Failed(why) => self.phase = BenchPhase::Failed(why),
         }

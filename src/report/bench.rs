@@ -18,6 +18,7 @@ pub fn bench(state: &State, ended: Wall) -> Option<Value> {
         model: state.config.serve.name(),
         profile: &bench.profile,
         prompt: bench.prompt,
+        tally: bench.tally,
         ended,
     };
     Some(result::json(report, &context))
