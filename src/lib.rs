@@ -21,3 +21,4 @@ pub mod record;
 pub mod report;
 pub mod sim;
 pub mod ssh;
+pub mod view;

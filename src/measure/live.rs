@@ -71,6 +71,12 @@ impl Live {
         self.ttft.spread().map(|s| s.median).or(self.newest_ttft)
     }
 
+    /// Times to first token of the requests that are over.
+    #[must_use]
+    pub fn ttft_spread(&self) -> Option<Spread> {
+        self.ttft.spread()
+    }
+
     /// Time per output token of the requests that are over.
     #[must_use]
     pub fn tpot(&self) -> Option<Spread> {

@@ -1,0 +1,178 @@
+//! The throughput test: how far it is, and its figures live and at the end.
+
+use std::time::Duration;
+
+use ratatui::layout::Rect;
+
+use crate::domain::bench::PromptSizing;
+use crate::domain::intent::Pane;
+use crate::measure::Spread;
+use crate::model::bench::{BenchPhase, BenchView};
+
+use super::Scene;
+use super::canvas::Canvas;
+use super::regions::Regions;
+use super::standing::Mark;
+use super::widgets::boxes::frame;
+use super::widgets::row::Row;
+use super::words::{NOTHING, latency, number, seconds};
+
+/// Width of the names of values.
+const LABEL: usize = 8;
+
+/// Rows that the pane wants, frame included.
+pub(super) fn height(scene: &Scene<'_>) -> u16 {
+    let rows = scene.state.bench.as_ref().map_or(0, |bench| rows(scene, bench).len());
+    u16::try_from(rows).unwrap_or(u16::MAX).saturating_add(2)
+}
+
+/// Draws the pane of the latest test.
+pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect, regions: &mut Regions) {
+    let Some(bench) = &scene.state.bench else { return };
+    let inner = frame(canvas, area, scene.border(Pane::Bench), title(scene, bench), Row::new());
+    regions.panes.push((Pane::Bench, area));
+    for (y, row) in (inner.y..inner.bottom()).zip(rows(scene, bench)) {
+        row.draw(canvas, inner.x + 1, y, inner.width.saturating_sub(2));
+    }
+}
+
+fn title<'a>(scene: &Scene<'a>, bench: &BenchView) -> Row<'a> {
+    let look = scene.look;
+    let mut row = Row::new();
+    row.spans(0, scene.title(Pane::Bench, "throughput test"));
+    let (mark, word) = match &bench.phase {
+        BenchPhase::Running => (
+            Mark::Busy,
+            format!("runs {}", seconds(scene.now.stamp.since(bench.started))),
+        ),
+        BenchPhase::Done(took) => (Mark::Yes, format!("done in {}", seconds(*took))),
+        BenchPhase::Failed(_) => (Mark::Bad, "failed".to_owned()),
+    };
+    row.put(1, format!("{} {word}", mark.glyph()), mark.style(look));
+    if bench.running() {
+        row.put(3, "T cancels", look.dim()).right();
+    }
+    row.over_border()
+}
+
+fn rows<'a>(scene: &Scene<'a>, bench: &'a BenchView) -> Vec<Row<'a>> {
+    let look = scene.look;
+    let mut rows = Vec::new();
+    if let BenchPhase::Failed(why) = &bench.phase {
+        let mut row = Row::new();
+        row.put(0, format!("✗ {why}"), look.bad());
+        rows.push(row);
+    }
+    rows.push(output(scene, bench));
+    rows.push(times(scene, bench));
+    rows.push(progress(scene, bench));
+    rows.push(profile(scene, bench));
+    if let Some(file) = &bench.saved {
+        let mut row = Row::new();
+        row.put(0, label("saved"), look.label());
+        row.put(0, file.as_str(), look.text());
+        rows.push(row);
+    }
+    rows
+}
+
+fn label(name: &str) -> String {
+    format!("{name:<LABEL$}")
+}
+
+fn progress<'a>(scene: &Scene<'a>, bench: &'a BenchView) -> Row<'a> {
+    let look = scene.look;
+    let total = bench.profile.requests;
+    let done = bench.live.successes() + bench.live.failures();
+    let mut row = Row::new();
+    row.put(0, label("requests"), look.label());
+    #[expect(clippy::cast_precision_loss, reason = "a share for a bar")]
+    let share = done as f64 / f64::from(total.max(1));
+    row.bar(2, share, look.bar(), (8, 30));
+    row.put(0, format!("{done}/{total}"), look.strong());
+    if bench.warmup < bench.profile.warmup && bench.running() {
+        row.put(
+            1,
+            format!("warm-up {}/{}", bench.warmup, bench.profile.warmup),
+            look.busy(),
+        );
+    }
+    let failed = bench.live.failures();
+    let style = if failed > 0 { look.bad() } else { look.dim() };
+    row.put(if failed > 0 { 0 } else { 3 }, format!("failed {failed}"), style);
+    if let Some(error) = bench.records.iter().rev().find_map(|r| r.error.as_deref()) {
+        row.put(2, error, look.bad());
+    }
+    row
+}
+
+fn output<'a>(scene: &Scene<'a>, bench: &BenchView) -> Row<'a> {
+    let look = scene.look;
+    let mut row = Row::new();
+    row.put(0, label("output"), look.label());
+    let rate = match &bench.phase {
+        BenchPhase::Done(took) => final_rate(bench, *took),
+        BenchPhase::Running | BenchPhase::Failed(_) => bench.live.output_rate(),
+    };
+    let text = rate.map_or_else(|| NOTHING.to_owned(), number);
+    row.put(
+        0,
+        format!("{text} tok/s"),
+        if rate.is_some() { look.strong() } else { look.dim() },
+    );
+    if let (true, Some(now)) = (bench.running(), bench.live.recent_rate()) {
+        row.put(1, format!("now {}", number(now)), look.text());
+    }
+    row
+}
+
+/// Output tokens of the requests that succeeded, over the time of the test.
+fn final_rate(bench: &BenchView, took: Duration) -> Option<f64> {
+    let tokens: u64 = bench
+        .records
+        .iter()
+        .filter(|r| r.error.is_none())
+        .map(|r| r.output_tokens)
+        .sum();
+    crate::measure::report::rate(tokens, took).filter(|_| tokens > 0)
+}
+
+fn times<'a>(scene: &Scene<'a>, bench: &BenchView) -> Row<'a> {
+    let look = scene.look;
+    let mut row = Row::new();
+    row.put(0, label("latency"), look.label());
+    spread(scene, &mut row, "TTFT", bench.live.ttft_spread(), bench.live.ttft());
+    spread(scene, &mut row, "TPOT", bench.live.tpot(), None);
+    row
+}
+
+fn spread<'a>(scene: &Scene<'a>, row: &mut Row<'a>, name: &str, all: Option<Spread>, newest: Option<Duration>) {
+    let look = scene.look;
+    let median = all.as_ref().map(|s| s.median).or(newest);
+    let text = median.map_or_else(|| NOTHING.to_owned(), latency);
+    row.put(
+        0,
+        format!("{name} p50 {text}"),
+        if median.is_some() { look.text() } else { look.dim() },
+    );
+    if let Some(all) = all {
+        row.put(3, format!("p99 {}", latency(all.p99)), look.dim());
+    }
+}
+
+fn profile<'a>(scene: &Scene<'a>, bench: &BenchView) -> Row<'a> {
+    let look = scene.look;
+    let p = &bench.profile;
+    let mut row = Row::new();
+    row.put(0, label("sends"), look.label());
+    let prompt = match bench.prompt {
+        Some((PromptSizing::Tokenize, n)) => format!("prompt {n} tokens (/tokenize)"),
+        Some((PromptSizing::Usage, n)) => format!("prompt {n} tokens (usage)"),
+        Some((PromptSizing::Estimate, n)) => format!("prompt about {n} tokens"),
+        None => format!("prompt {} tokens", p.prompt_tokens),
+    };
+    row.put(0, prompt, look.text());
+    row.put(1, format!("output {}", p.output_tokens), look.text());
+    row.put(2, format!("{} at a time", p.concurrency), look.text());
+    row
+}

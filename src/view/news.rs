@@ -1,0 +1,142 @@
+//! The line above the keys: what happened, or what could be done next.
+
+use std::time::Duration;
+
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+use crate::domain::effect::RunOutcome;
+use crate::domain::event::Purpose;
+use crate::domain::intent::Mode;
+use crate::model::State;
+use crate::model::state::{Quit, ServingState};
+use crate::plan::StepState;
+
+use super::Scene;
+use super::canvas::Canvas;
+use super::standing::{self, Mark};
+use super::widgets::row::Row;
+use super::words;
+
+/// How long a notice stands here; all of them are in the list of commands.
+const NOTICE: Duration = Duration::from_secs(30);
+
+/// Draws the line.
+pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect) {
+    let mut row = Row::new();
+    row.put(0, " ", scene.look.text());
+    let said = leaving(scene)
+        .or_else(|| question(scene))
+        .or_else(|| notice(scene))
+        .or_else(|| run(scene))
+        .or_else(|| next(scene));
+    if let Some((text, style)) = said {
+        row.put(0, text, style).tight();
+    }
+    row.draw(canvas, area.x, area.y, area.width);
+}
+
+fn leaving(scene: &Scene<'_>) -> Option<(String, Style)> {
+    let flying = scene
+        .state
+        .commands
+        .iter()
+        .filter(|c| c.purpose == Purpose::Step && c.ended.is_none())
+        .count();
+    match scene.state.quit {
+        Quit::No => None,
+        Quit::Asked => {
+            let text = format!(
+                "leaving: waits for {}; once more leaves now",
+                words::plural(flying, "command")
+            );
+            Some((text, scene.look.warn()))
+        }
+        Quit::Now => Some(("leaving".to_owned(), scene.look.warn())),
+    }
+}
+
+fn question(scene: &Scene<'_>) -> Option<(String, Style)> {
+    let n = scene.state.questions.len();
+    let elsewhere = scene.state.screen.mode != Mode::Question;
+    (n > 0 && elsewhere).then(|| {
+        (
+            format!("{} waiting for an answer", words::plural(n, "question")),
+            scene.look.warn(),
+        )
+    })
+}
+
+fn notice(scene: &Scene<'_>) -> Option<(String, Style)> {
+    let notice = scene.state.notices.back()?;
+    let age = scene.now.stamp.since(notice.at.stamp);
+    let who = words::source(scene.state, notice.source);
+    let text = format!("{who}: {}  ({} ago)", notice.text, words::seconds(age));
+    (age < NOTICE).then(|| (text, scene.look.warn()))
+}
+
+/// The latest run, when its steps are not on the screen.
+fn run(scene: &Scene<'_>) -> Option<(String, Style)> {
+    let look = scene.look;
+    let machine = scene.state.run.as_ref()?;
+    if scene.state.screen.mode == Mode::Run {
+        let text = "the step says why; y copies the cure, if one is known; U plans anew";
+        return (machine.outcome() == Some(RunOutcome::Failed)).then(|| (text.to_owned(), look.text()));
+    }
+    let what = words::action(machine.plan().action);
+    let steps = machine.steps();
+    let at = steps.iter().position(|s| match &s.state {
+        StepState::Checking | StepState::Running | StepState::Verifying => true,
+        StepState::Failed(_) | StepState::Unknown(_) | StepState::Aborted => true,
+        StepState::Waiting | StepState::Done(_) => false,
+    })?;
+    let title = machine.plan().steps.get(at).map_or("", |s| s.title.as_str());
+    let place = format!("step {} of {}", at + 1, steps.len());
+    let (said, style) = match &steps.get(at)?.state {
+        StepState::Failed(f) => (format!("{what} failed at {place}, {title}: {}", f.what), look.bad()),
+        StepState::Unknown(why) => (format!("{what} lost track at {place}, {title}: {why}"), look.bad()),
+        StepState::Aborted => (format!("{what} was stopped at {place}, {title}"), look.warn()),
+        StepState::Waiting | StepState::Checking | StepState::Running | StepState::Verifying | StepState::Done(_) => {
+            (format!("{what}: {place}, {title}"), look.busy())
+        }
+    };
+    Some((said, style))
+}
+
+/// What a newcomer would press next.
+fn next(scene: &Scene<'_>) -> Option<(String, Style)> {
+    let text = suggestion(scene.state)?;
+    Some((text.to_owned(), scene.look.dim()))
+}
+
+fn suggestion(state: &State) -> Option<&'static str> {
+    let linked = state.observed.nodes.iter().any(|n| n.link.usable());
+    if !linked {
+        return Some("connecting; every action shows its plan first and runs nothing before Enter");
+    }
+    let workers = standing::workers(state);
+    match &state.server.state {
+        ServingState::Ready => {
+            return Some("ready: T runs a throughput test, y copies the ssh line that reaches the server");
+        }
+        ServingState::Loading | ServingState::Answering => {
+            return Some("the model loads; closing this console stops nothing");
+        }
+        ServingState::Failed(_) | ServingState::Degraded(_) => {
+            return Some("U shows what it takes to bring it back, X stops");
+        }
+        ServingState::Down | ServingState::Unknown => {}
+    }
+    match standing::node(state, state.config.head()) {
+        Mark::No => {
+            Some("press U to bring everything up: it shows the exact commands first and runs nothing before Enter")
+        }
+        Mark::Yes if workers.joined < workers.all => {
+            Some("the head runs: W joins the workers, U does all that is left")
+        }
+        Mark::Yes => Some("the cluster is whole: S serves the model"),
+        Mark::Busy => Some("the head's container runs and is not in Ray yet"),
+        Mark::Bad => Some("the head's container is broken: its log says why; U shows what it takes"),
+        Mark::Unknown => None,
+    }
+}

@@ -1,0 +1,96 @@
+//! The container of a node.
+
+use std::time::Duration;
+
+use ratatui::style::Style;
+
+use crate::domain::NodeId;
+use crate::domain::container::{Container, ContainerState};
+use crate::domain::load::Transport;
+use crate::model::schedule::NODE_EVERY;
+use crate::view::Scene;
+use crate::view::age::Age;
+use crate::view::look::Look;
+use crate::view::standing;
+use crate::view::widgets::row::Row;
+use crate::view::words::{NOTHING, seconds, unknown};
+
+/// Adds what is known of the node's container, and how NCCL moves data.
+pub(super) fn add<'a>(scene: &Scene<'a>, id: NodeId, row: &mut Row<'a>, dense: bool) {
+    let look = scene.look;
+    let Some(seen) = scene.state.observed.node(id) else {
+        return;
+    };
+    let name = &scene.state.config.container.name;
+    if seen.containers.value().is_none() {
+        row.put(1, format!("container {}", unknown(&seen.containers)), look.dim());
+        return;
+    }
+    let age = Age::of(&seen.containers, NODE_EVERY, scene.now.stamp);
+    let Some(container) = standing::container(scene.state, id) else {
+        let text = if dense {
+            format!("no {name}")
+        } else {
+            format!("none named {name}")
+        };
+        row.put(1, text, look.dim());
+        return;
+    };
+    row.put(if dense { 5 } else { 2 }, name.as_str(), age.tone(look, look.text()));
+    let (text, style) = state(look, container);
+    row.put(1, text, age.tone(look, style));
+    if container.ours.is_none() {
+        let text = if dense { "not ours" } else { "not started by bringup" };
+        row.put(1, text, look.warn());
+    }
+    if container.restarts > 0 {
+        row.put(4, format!("restarted {}x", container.restarts), look.warn());
+    }
+    transport(scene, id, row);
+    if !dense {
+        age.note(look, row);
+    }
+}
+
+/// What a node's container does, in few words.
+pub(super) fn word(scene: &Scene<'_>, id: NodeId) -> (String, Style) {
+    let look = scene.look;
+    let Some(seen) = scene.state.observed.node(id) else {
+        return (NOTHING.to_owned(), look.dim());
+    };
+    let age = Age::of(&seen.containers, NODE_EVERY, scene.now.stamp);
+    let (text, style) = match (seen.containers.value(), standing::container(scene.state, id)) {
+        (None, _) => (NOTHING.to_owned(), look.dim()),
+        (Some(_), None) => ("no container".to_owned(), look.dim()),
+        (Some(_), Some(container)) => state(look, container),
+    };
+    (text, age.tone(look, style))
+}
+
+fn state(look: &Look, container: &Container) -> (String, Style) {
+    match &container.state {
+        ContainerState::Running => match container.up_seconds {
+            Some(s) => (format!("up {}", seconds(Duration::from_secs(s))), look.good()),
+            None => ("up".to_owned(), look.good()),
+        },
+        ContainerState::Created => ("made, not started".to_owned(), look.busy()),
+        ContainerState::Paused => ("paused".to_owned(), look.warn()),
+        ContainerState::Restarting => ("restarting".to_owned(), look.warn()),
+        ContainerState::Exited { oom: true, code } => (format!("✗ out of memory ({code})"), look.bad()),
+        ContainerState::Exited { code: 0, .. } => ("ended (0)".to_owned(), look.dim()),
+        ContainerState::Exited { code, .. } => (format!("✗ ended with {code}"), look.bad()),
+        ContainerState::Other(word) => (word.clone(), look.warn()),
+    }
+}
+
+fn transport(scene: &Scene<'_>, id: NodeId, row: &mut Row<'_>) {
+    let Some(node) = scene.state.nodes.get(id.index()) else {
+        return;
+    };
+    let seen = &node.load.transports;
+    if seen.contains(&Transport::Socket) {
+        row.put(3, "NCCL over TCP: slow", scene.look.warn());
+    } else if seen.contains(&Transport::Ib) {
+        row.put(5, "NCCL over IB", scene.look.good());
+    }
+}

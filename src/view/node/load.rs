@@ -1,0 +1,77 @@
+//! Where a node's load stands.
+
+use std::time::Duration;
+
+use crate::domain::NodeId;
+use crate::domain::load::Stage;
+use crate::view::Scene;
+use crate::view::top::load_bar;
+use crate::view::widgets::row::Row;
+use crate::view::words::seconds;
+
+use super::readings::label;
+
+/// Time without progress from which it is worth a warning. The engine's longest silent stage, compiling, goes on for minutes, so it is no verdict:
+/// that is the configured stall limit.
+const QUIET: Duration = Duration::from_secs(60);
+
+/// The load's row.
+pub(super) fn row<'a>(scene: &Scene<'a>, id: NodeId, dense: bool) -> Row<'a> {
+    let (look, now) = (scene.look, scene.now.stamp);
+    let mut row = Row::new();
+    row.put(if dense { 4 } else { 0 }, label("load", dense), look.label());
+    let Some(node) = scene.state.nodes.get(id.index()) else {
+        return row;
+    };
+    let load = &node.load;
+    match load.stage {
+        None if load.inferred => {
+            row.put(0, "inferred from memory", look.text());
+        }
+        None => {
+            row.put(0, "nothing loads here yet", look.dim());
+            return row;
+        }
+        Some((Stage::Listening, _)) => {
+            row.put(0, "done, the server listens", look.good());
+            return row;
+        }
+        Some((Stage::WaitingForGpus, _)) if load.gpu_wait.is_some() => {
+            let waited = Duration::from_secs(load.gpu_wait.unwrap_or_default());
+            row.put(
+                0,
+                format!("{} for {}", Stage::WaitingForGpus.word(), seconds(waited)),
+                look.warn(),
+            );
+        }
+        Some(_) => load_bar(look, load, now, &mut row),
+    }
+    if let Some(at) = load.progress_at {
+        let age = now.since(at);
+        let style = match age {
+            age if age > scene.state.config.limits.stall => look.bad(),
+            age if age > QUIET => look.warn(),
+            _ => look.dim(),
+        };
+        let text = if dense {
+            format!("moved {}", seconds(age))
+        } else {
+            format!("moved {} ago", seconds(age))
+        };
+        row.put(1, text, style).right();
+    }
+    row
+}
+
+/// The first failure line of this start, when there is one.
+pub(super) fn failure<'a>(scene: &Scene<'a>, id: NodeId) -> Option<Row<'a>> {
+    let load = &scene.state.nodes.get(id.index())?.load;
+    let first = load.failures.first()?;
+    let mut row = Row::new();
+    row.put(0, format!("✗ {first}"), scene.look.bad());
+    let more = load.failures.len() - 1;
+    if more > 0 {
+        row.put(1, format!("+{more} more"), scene.look.bad()).right();
+    }
+    Some(row)
+}

@@ -1,0 +1,156 @@
+//! A node's log: the lines that fit, the last one at the bottom.
+
+use ratatui::layout::Rect;
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::Span;
+
+use crate::config::types::LogPlace;
+use crate::domain::NodeId;
+use crate::log::{self, Line};
+use crate::view::Scene;
+use crate::view::canvas::Canvas;
+use crate::view::look::Look;
+use crate::view::widgets::row::Row;
+use crate::view::widgets::wrap::wrap_spans;
+use crate::view::words::{count, seconds};
+
+/// Rows that one line takes in a pane; a longer one is whole when the pane is zoomed.
+const BROKEN: usize = 3;
+
+/// Blanks before what follows of a broken line, so that lines can be told apart.
+const INDENT: u16 = 2;
+
+/// The foot of a node's pane: where its log is from and whether it follows.
+pub(super) fn foot<'a>(scene: &Scene<'a>, id: NodeId) -> Row<'a> {
+    let (state, look) = (scene.state, scene.look);
+    let mut row = Row::new();
+    let (Some(node), Some(view)) = (state.config.node(id), state.nodes.get(id.index())) else {
+        return row;
+    };
+    let log = view.log;
+    match state.screen.held.get(&id) {
+        None => row.put(0, "follow", look.good()),
+        Some(at) => row.put(
+            0,
+            format!("held at {} of {}, f follows", count(*at), count(log.seq)),
+            look.warn(),
+        ),
+    };
+    if log.dropped > 0 {
+        row.put(3, format!("{} older ones dropped", count(log.dropped)), look.dim());
+    }
+    row.put(4, place(scene, state.config.logs.of(node.role)), look.dim())
+        .right();
+    if let Some(at) = log.at {
+        let quiet = seconds(scene.now.stamp.since(at));
+        row.put(2, format!("{} lines, last {quiet} ago", count(log.seq)), look.dim())
+            .right();
+    }
+    row.over_border()
+}
+
+fn place(scene: &Scene<'_>, place: &LogPlace) -> String {
+    let name = &scene.state.config.container.name;
+    match place {
+        LogPlace::Container => format!("docker logs {name}"),
+        LogPlace::File(path) => path.clone(),
+        LogPlace::ContainerFile(path) => format!("{name}:{path}"),
+    }
+}
+
+/// Draws the newest lines of the window, long ones broken, and gives how many. `whole` shows every line to its end.
+///
+/// From the bottom up, so that the last line is always there.
+pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect, id: NodeId, whole: bool) -> usize {
+    let look = scene.look;
+    let window = scene.logs.0.get(&id);
+    let lines = window.map_or(&[][..], |w| w.lines.as_slice());
+    if lines.is_empty() {
+        let text = nothing(scene, id);
+        canvas.text(area.x + 1, area.y, area.width.saturating_sub(2), text, look.dim());
+        return 0;
+    }
+    let height = usize::from(area.height);
+    let most = if whole { height } else { BROKEN };
+    let mut blocks = Vec::new();
+    let mut rows = 0;
+    for (i, line) in lines.iter().rev().take(height).enumerate() {
+        // The newest line says what happens now: it is whole.
+        let block = block(look, line, area.width, if i == 0 { height } else { most });
+        rows += block.len();
+        blocks.push(block);
+        if rows >= height {
+            break;
+        }
+    }
+    // The oldest line may have its beginning above the pane.
+    let above = rows.saturating_sub(height);
+    let shown = blocks.iter().rev().flatten().skip(above);
+    for (y, spans) in (area.y..area.bottom()).zip(shown) {
+        canvas.spans(area.x, y, area.width, spans);
+    }
+    if above > 0 {
+        (blocks.len() - 1).max(1)
+    } else {
+        blocks.len()
+    }
+}
+
+/// A line in at most `most` rows; what is left out, here or by the decoder, is an ellipsis.
+fn block(look: &Look, line: &Line, width: u16, most: usize) -> Vec<Vec<Span<'static>>> {
+    let spans = line.spans.iter().map(|s| span(look, s));
+    let (mut rows, more) = wrap_spans(spans, width, INDENT, most);
+    if more || line.cut {
+        // On a row that is full the canvas finds that this does not fit, and puts its own ellipsis there.
+        if let Some(last) = rows.last_mut() {
+            last.push(Span::styled("…", look.dim()));
+        }
+    }
+    rows
+}
+
+fn span<'a>(look: &Look, span: &'a log::Span) -> Span<'a> {
+    Span::styled(span.text.as_str(), style(look, span.style))
+}
+
+/// A log's own style; its colours only where the theme has colours.
+fn style(look: &Look, from: log::Style) -> Style {
+    let mut style = look.text();
+    if let (Some(c), true) = (from.fg, look.colored()) {
+        style = style.fg(color(c));
+    }
+    for (on, modifier) in [
+        (from.bold, Modifier::BOLD),
+        (from.dim, Modifier::DIM),
+        (from.underline, Modifier::UNDERLINED),
+    ] {
+        if on {
+            style = style.add_modifier(modifier);
+        }
+    }
+    style
+}
+
+fn color(c: log::Color) -> Color {
+    match c {
+        log::Color::Red => Color::Red,
+        log::Color::Green => Color::Green,
+        log::Color::Yellow => Color::Yellow,
+        log::Color::Blue => Color::Blue,
+        log::Color::Magenta => Color::Magenta,
+        log::Color::Cyan => Color::Cyan,
+        log::Color::Gray => Color::DarkGray,
+        log::Color::BrightRed => Color::LightRed,
+        log::Color::BrightGreen => Color::LightGreen,
+        log::Color::BrightYellow => Color::LightYellow,
+        log::Color::BrightBlue => Color::LightBlue,
+        log::Color::BrightMagenta => Color::LightMagenta,
+        log::Color::BrightCyan => Color::LightCyan,
+    }
+}
+
+/// Why there is no line.
+fn nothing(scene: &Scene<'_>, id: NodeId) -> &'static str {
+    let linked = scene.state.observed.node(id).is_some_and(|n| n.link.usable());
+    if linked { "no log yet" } else { "no log: not connected" }
+}

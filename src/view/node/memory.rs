@@ -1,0 +1,106 @@
+//! Memory: the GPU's own, or the host's where the GPU has none (GB10).
+
+use ratatui::style::Style;
+
+use crate::domain::NodeId;
+use crate::domain::gpu::{Gpu, GpuFacts};
+use crate::domain::memory::MemoryFacts;
+use crate::domain::observed::NodeObserved;
+use crate::domain::units::Bytes;
+use crate::model::schedule::NODE_EVERY;
+use crate::view::Scene;
+use crate::view::age::Age;
+use crate::view::look::Look;
+use crate::view::widgets::row::Row;
+use crate::view::words::{NOTHING, gib, unknown};
+
+use super::readings::label;
+
+/// Share in use from which memory is worth a warning. On unified memory, less than 10 % left is where a host starts to answer late.
+const HIGH: f64 = 0.90;
+
+/// Share in use from which the host may be lost: Ray's memory monitor kills at 95 %, and a Spark without free memory no longer answers.
+const FULL: f64 = 0.95;
+
+/// Width from which the bar is worth more than what stands behind it.
+const ROOM: u16 = 44;
+
+/// Rows of memory. GPUs with memory of their own show it in their own rows; the host's is then said beside it, where there is room.
+pub(super) fn rows<'a>(scene: &Scene<'a>, id: NodeId, width: u16, dense: bool) -> Vec<Row<'a>> {
+    let Some(seen) = scene.state.observed.node(id) else {
+        return Vec::new();
+    };
+    let unified = seen
+        .gpus
+        .value()
+        .is_some_and(|g| !g.gpus.is_empty() && g.gpus.iter().all(Gpu::unified));
+    let dedicated = seen
+        .gpus
+        .value()
+        .is_some_and(|g| g.gpus.iter().any(|gpu| !gpu.unified()));
+    if dedicated && dense {
+        return Vec::new();
+    }
+    let narrowest = if width < ROOM { 6 } else { 12 };
+    vec![host(scene, seen, unified, dense, narrowest)]
+}
+
+fn host<'a>(scene: &Scene<'a>, seen: &NodeObserved, unified: bool, dense: bool, narrowest: u16) -> Row<'a> {
+    let look = scene.look;
+    let age = Age::of(&seen.memory, NODE_EVERY, scene.now.stamp);
+    let mut row = Row::new();
+    row.put(0, label("memory", dense), look.label());
+    let Some(m) = seen.memory.value() else {
+        row.put(0, unknown(&seen.memory), look.dim());
+        return row;
+    };
+    let share = share(m.used(), m.total);
+    row.bar(1, share, age.tone(look, level(look, share)), (narrowest, 26));
+    let size = format!("{}/{}{}", gib(m.used()), gib(m.total), if dense { "G" } else { " GiB" });
+    row.put(0, size, age.tone(look, look.strong()));
+    if let (true, Some(gpus)) = (unified, seen.gpus.value()) {
+        held(look, gpus, dense, &mut row);
+    }
+    details(look, m, &mut row);
+    row.put(6, if unified { "unified" } else { "host" }, look.dim());
+    age.note(look, &mut row);
+    row
+}
+
+/// What the GPU's processes hold: on unified memory the second of its two truths.
+fn held(look: &Look, gpus: &GpuFacts, dense: bool, row: &mut Row<'_>) {
+    let name = if dense { "held" } else { "gpu-held" };
+    let (text, style) = match gpus.held() {
+        Some(held) => (gib(held), look.text()),
+        None => (NOTHING.to_owned(), look.dim()),
+    };
+    row.put(3, format!("{name} {text}"), style);
+}
+
+fn details(look: &Look, m: &MemoryFacts, row: &mut Row<'_>) {
+    if let Some(cached) = m.cached {
+        row.put(4, format!("cache {}", gib(cached)), look.dim());
+    }
+    if let Some(swap) = m.swap_used.filter(|s| s.0 > 0) {
+        row.put(5, format!("swap {}", gib(swap)), look.warn());
+    }
+}
+
+/// The share of a whole; 0 when there is no whole.
+#[expect(clippy::cast_precision_loss, reason = "a share for a bar")]
+pub(super) fn share(part: Bytes, whole: Bytes) -> f64 {
+    if whole.0 == 0 {
+        0.0
+    } else {
+        part.0 as f64 / whole.0 as f64
+    }
+}
+
+/// The style of a bar of memory.
+fn level(look: &Look, share: f64) -> Style {
+    match share {
+        s if s >= FULL => look.bad(),
+        s if s >= HIGH => look.warn(),
+        _ => look.bar(),
+    }
+}

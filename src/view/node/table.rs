@@ -1,0 +1,146 @@
+//! Many nodes: a line each.
+
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+use crate::domain::NodeId;
+use crate::domain::gpu::Gpu;
+use crate::domain::intent::Pane;
+use crate::domain::units::Bytes;
+use crate::model::schedule::NODE_EVERY;
+use crate::view::Scene;
+use crate::view::age::Age;
+use crate::view::canvas::Canvas;
+use crate::view::regions::Regions;
+use crate::view::standing;
+use crate::view::widgets::boxes::{Border, frame};
+use crate::view::widgets::row::Row;
+use crate::view::words::{NOTHING, gib, plural};
+
+use super::container;
+use super::memory::share;
+
+/// Longest name that keeps its column.
+const NAME: usize = 16;
+
+/// Height below which the table has no frame.
+const FRAMED: u16 = 5;
+
+/// Draws the table. The focused node is always in sight.
+pub(in crate::view) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect, regions: &mut Regions) {
+    let look = scene.look;
+    let count = scene.state.nodes.len();
+    let joined = scene
+        .state
+        .config
+        .node_ids()
+        .filter(|id| standing::node(scene.state, *id) == standing::Mark::Yes);
+    let mut title = Row::new();
+    title.put(0, plural(count, "node"), look.title());
+    title.put(1, format!("{} in the cluster", joined.count()), look.text());
+    let border = Border {
+        style: look.border(),
+        heavy: false,
+        sides: true,
+    };
+    let inner = if area.height < FRAMED {
+        area
+    } else {
+        frame(canvas, area, border, title.over_border(), Row::new())
+    };
+    let rows = usize::from(inner.height);
+    let focus = scene.state.focused_node().map_or(0, NodeId::index);
+    let first = focus
+        .saturating_sub(rows.saturating_sub(1))
+        .min(count.saturating_sub(rows));
+    let names = scene.state.config.nodes.iter().map(|n| n.name.chars().count());
+    let name_width = names.max().unwrap_or(0).min(NAME);
+    let shown = scene.state.config.node_ids().skip(first).take(rows);
+    for (y, id) in (inner.y..).zip(shown) {
+        let line = Rect::new(inner.x, y, inner.width, 1);
+        row(scene, id, name_width).draw(canvas, line.x, y, line.width);
+        if scene.state.focused_node() == Some(id) {
+            canvas.restyle(line, look.selected());
+        }
+        regions.panes.push((Pane::Node(id.0), line));
+    }
+}
+
+/// Every row has the same columns, each of one width, so that they stand under each other.
+fn row<'a>(scene: &Scene<'a>, id: NodeId, name_width: usize) -> Row<'a> {
+    let (state, look) = (scene.state, scene.look);
+    let mut row = Row::new();
+    let (Some(node), Some(seen)) = (state.config.node(id), state.observed.node(id)) else {
+        return row;
+    };
+    let mark = standing::node(state, id);
+    row.put(0, format!(" {}", mark.glyph()), mark.style(look));
+    row.put(0, format!("{:<3}{:<name_width$}", id.0 + 1, node.name), look.strong());
+    row.put(6, format!("{:<6}", node.role.word()), look.text());
+    row.put(7, format!("{:<15}", node.fabric_address), look.text());
+    let link = standing::link(&seen.link);
+    row.put(
+        1,
+        format!("ssh {} {:<10}", link.glyph(), standing::link_word(&seen.link)),
+        link.style(look),
+    );
+    memory(scene, id, &mut row);
+    gpus(scene, id, &mut row);
+    let (text, style) = container::word(scene, id);
+    row.put(3, format!("{text:<14}"), style);
+    let (text, style) = load(scene, id);
+    row.put(4, format!("{text:<24}"), style);
+    row
+}
+
+/// The stage of a node's load in few words.
+fn load(scene: &Scene<'_>, id: NodeId) -> (String, Style) {
+    let look = scene.look;
+    let Some(load) = scene.state.nodes.get(id.index()).map(|n| &n.load) else {
+        return (String::new(), look.dim());
+    };
+    if !load.failures.is_empty() {
+        return ("✗ failed".to_owned(), look.bad());
+    }
+    match (load.stage, load.bar) {
+        (Some((stage, _)), Some(bar)) => (format!("{} {}/{}", stage.word(), bar.done, bar.total), look.text()),
+        (Some((stage, _)), None) => (stage.word().to_owned(), look.text()),
+        (None, _) if load.inferred => ("inferred from memory".to_owned(), look.text()),
+        (None, _) => (NOTHING.to_owned(), look.dim()),
+    }
+}
+
+fn memory(scene: &Scene<'_>, id: NodeId, row: &mut Row<'_>) {
+    let look = scene.look;
+    let Some(seen) = scene.state.observed.node(id) else {
+        return;
+    };
+    let age = Age::of(&seen.memory, NODE_EVERY, scene.now.stamp);
+    let sum = |of: fn(&Gpu) -> Option<Bytes>| {
+        let gpus = &seen.gpus.value()?.gpus;
+        let add = |sum: Bytes, g: &Gpu| Some(Bytes(sum.0.saturating_add(of(g)?.0)));
+        gpus.iter().try_fold(Bytes(0), add).filter(|_| !gpus.is_empty())
+    };
+    let own = sum(|g| g.memory_used).zip(sum(|g| g.memory_total));
+    let (share, size, style) = match own.or_else(|| seen.memory.value().map(|m| (m.used(), m.total))) {
+        Some((used, total)) => {
+            let size = format!("{}/{} GiB", gib(used), gib(total));
+            (share(used, total), size, age.tone(look, look.text()))
+        }
+        None => (0.0, NOTHING.to_owned(), look.dim()),
+    };
+    row.bar(5, share, age.tone(look, look.bar()), (10, 10));
+    row.put(2, format!("{size:>17}"), style);
+}
+
+fn gpus(scene: &Scene<'_>, id: NodeId, row: &mut Row<'_>) {
+    let look = scene.look;
+    let Some(seen) = scene.state.observed.node(id) else {
+        return;
+    };
+    let age = Age::of(&seen.gpus, NODE_EVERY, scene.now.stamp);
+    let gpus = seen.gpus.value().map_or(&[][..], |g| g.gpus.as_slice());
+    let busiest = gpus.iter().filter_map(|g| g.utilization.map(|p| p.0)).reduce(f32::max);
+    let text = busiest.map_or_else(|| format!("{NOTHING:>3} %"), |b| format!("{b:>3.0} %"));
+    row.put(2, text, age.tone(look, look.text()));
+}

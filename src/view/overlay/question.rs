@@ -1,0 +1,109 @@
+//! A question of an actor: a host key to trust, a passphrase.
+
+use ratatui::layout::Rect;
+use ratatui::text::Span;
+
+use crate::domain::question::{Ask, Question};
+use crate::view::Scene;
+use crate::view::canvas::Canvas;
+use crate::view::regions::Regions;
+use crate::view::widgets::row::Row;
+use crate::view::words;
+
+use super::{Line, boxed, broken, line, text_width};
+
+/// Dots shown of a secret: a longer one shows no more.
+const DOTS: usize = 32;
+
+/// Widest text of a question.
+const WIDEST: u16 = 96;
+
+pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect, regions: &mut Regions) {
+    let Some(question) = scene.state.questions.front() else {
+        return;
+    };
+    let look = scene.look;
+    let mut title = Row::new();
+    let name = match &question.ask {
+        Ask::HostKey { .. } => "unknown host key",
+        Ask::Passphrase { .. } => "passphrase",
+    };
+    title.put(0, name, look.focus());
+    let more = scene.state.questions.len() - 1;
+    if more > 0 {
+        title.put(1, format!("{more} more wait"), look.warn()).right();
+    }
+    let lines = text(scene, question, text_width(area).min(WIDEST));
+    boxed(scene, canvas, area, title, &lines, regions);
+}
+
+fn text(scene: &Scene<'_>, question: &Question, width: u16) -> Vec<Line> {
+    let look = scene.look;
+    let who = words::source(scene.state, question.from);
+    let mut lines = vec![Line::new()];
+    match &question.ask {
+        Ask::HostKey {
+            host,
+            algorithm,
+            fingerprint,
+            file,
+        } => {
+            let text = format!("{who} ({host}) shows a key that is in no known_hosts file:");
+            lines.extend(broken(&text, 0, width, look.text()));
+            lines.push(Line::new());
+            lines.push(line(format!("  {algorithm}"), look.text()));
+            lines.push(line(format!("  {fingerprint}"), look.strong()));
+            lines.push(Line::new());
+            lines.extend(broken(
+                "Compare it with what that machine itself prints:",
+                0,
+                width,
+                look.text(),
+            ));
+            lines.push(line(format!("  {}", print_fingerprint(algorithm)), look.dim()));
+            lines.push(Line::new());
+            lines.push(choice(scene, "y", &format!("trust it and write it to {file}")));
+            lines.push(choice(scene, "n", "refuse; nothing is sent to that machine"));
+        }
+        Ask::Passphrase { key, again } => {
+            if *again {
+                lines.push(line("✗ That was not it.", look.bad()));
+            }
+            let text = format!("The key {key} is encrypted; {who} needs it.");
+            lines.extend(broken(&text, 0, width, look.text()));
+            lines.push(Line::new());
+            lines.push(vec![
+                Span::styled("  passphrase  ", look.label()),
+                Span::styled("●".repeat(scene.typed.min(DOTS)), look.strong()),
+                Span::styled("▏", look.key()),
+            ]);
+            lines.push(Line::new());
+            lines.push(choice(
+                scene,
+                "Enter",
+                "use it; it stays in this process and is wiped after use",
+            ));
+            lines.push(choice(scene, "Esc", "go on without this key"));
+        }
+    }
+    lines.push(Line::new());
+    lines
+}
+
+/// The command that prints a host key's fingerprint on the host itself, by OpenSSH's usual file names.
+fn print_fingerprint(algorithm: &str) -> String {
+    let kind = match algorithm {
+        "ssh-ed25519" => "ed25519",
+        a if a.starts_with("ecdsa-") => "ecdsa",
+        a if a.contains("rsa") => "rsa",
+        _ => "*",
+    };
+    format!("ssh-keygen -lf /etc/ssh/ssh_host_{kind}_key.pub")
+}
+
+fn choice(scene: &Scene<'_>, key: &str, text: &str) -> Line {
+    vec![
+        Span::styled(format!("  {key:<7}"), scene.look.key()),
+        Span::styled(text.to_owned(), scene.look.text()),
+    ]
+}

@@ -1,0 +1,228 @@
+//! The steps of a run, as a pane below the others, so that the logs stay in sight.
+
+use std::time::Duration;
+
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::Span;
+
+use crate::domain::problem::Verdict;
+use crate::domain::step::{Failure, StepOutcome};
+use crate::domain::time::human;
+use crate::plan::{Machine, Step, StepState, StepStatus};
+use crate::view::Scene;
+use crate::view::canvas::Canvas;
+use crate::view::look::Look;
+use crate::view::regions::{Regions, Scrolled};
+use crate::view::widgets::boxes::{Border, frame};
+use crate::view::widgets::row::Row;
+use crate::view::words::{self, seconds};
+
+use super::{Line, broken};
+
+/// Rows that the panes above keep.
+const ABOVE: u16 = 6;
+
+/// Conditions of a step that are shown while it waits for them.
+const PENDING: usize = 4;
+
+/// Lines that one text of a failure takes; the list of commands has all of it.
+const SHORT: usize = 2;
+
+/// Indent of what belongs to a step.
+const INDENT: u16 = 5;
+
+/// Rows that the pane wants within `area`.
+pub(in crate::view) fn height(scene: &Scene<'_>, area: Rect) -> u16 {
+    let Some(machine) = &scene.state.run else { return 0 };
+    let lines = text(scene, machine, area.width.saturating_sub(4)).len();
+    let wanted = u16::try_from(lines).unwrap_or(u16::MAX).saturating_add(2);
+    wanted.min(area.height.saturating_sub(ABOVE)).max(area.height.min(5))
+}
+
+/// Draws the pane. The step at work, or the one that failed, is in sight until one scrolls.
+pub(in crate::view) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect, regions: &mut Regions) {
+    let Some(machine) = &scene.state.run else { return };
+    let lines = text(scene, machine, area.width.saturating_sub(4));
+    let border = Border {
+        style: scene.look.focus(),
+        heavy: true,
+        sides: true,
+    };
+    let rows = area.height.saturating_sub(2);
+    let total = u16::try_from(lines.len()).unwrap_or(u16::MAX);
+    let mut scrolled = Scrolled { top: 0, rows, total };
+    scrolled.top = match scene.state.screen.overlay_top {
+        0 => first_to_see(&lines, rows),
+        top => top.min(scrolled.last_top()),
+    };
+    let inner = frame(
+        canvas,
+        area,
+        border,
+        title(scene, machine),
+        super::foot(scene, scrolled),
+    );
+    let shown = lines.iter().skip(usize::from(scrolled.top));
+    for (y, (line, _)) in (inner.y..inner.bottom()).zip(shown) {
+        canvas.spans(inner.x + 1, y, inner.width.saturating_sub(2), line);
+    }
+    regions.scrolled = Some(scrolled);
+}
+
+/// The first line to draw so that the step at work, with what belongs to it, is in sight.
+fn first_to_see(lines: &[(Line, bool)], rows: u16) -> u16 {
+    let end = lines.iter().rposition(|(_, at_work)| *at_work).map_or(0, |i| i + 1);
+    let first = lines.iter().position(|(_, at_work)| *at_work).unwrap_or(0);
+    let top = end.saturating_sub(usize::from(rows)).min(first);
+    u16::try_from(top).unwrap_or(0)
+}
+
+fn title<'a>(scene: &Scene<'a>, machine: &'a Machine) -> Row<'a> {
+    let look = scene.look;
+    let mut row = Row::new();
+    row.put(
+        0,
+        format!("run: {}", words::action(machine.plan().action)),
+        look.focus(),
+    );
+    let steps = machine.steps();
+    let over = steps.iter().filter(|s| matches!(s.state, StepState::Done(_))).count();
+    row.put(
+        1,
+        format!("{over} of {} done", words::plural(steps.len(), "step")),
+        look.text(),
+    );
+    row.over_border()
+}
+
+/// All lines; those of the step at work, or of the one that failed, are marked.
+fn text(scene: &Scene<'_>, machine: &Machine, width: u16) -> Vec<(Line, bool)> {
+    let mut lines = Vec::new();
+    for (step, status) in machine.plan().steps.iter().zip(machine.steps()) {
+        let at_work = match &status.state {
+            StepState::Waiting | StepState::Done(_) => false,
+            StepState::Checking | StepState::Running | StepState::Verifying => true,
+            StepState::Failed(_) | StepState::Aborted | StepState::Unknown(_) => true,
+        };
+        lines.push((head(scene, step, status), at_work));
+        lines.extend(details(scene, status, width).into_iter().map(|l| (l, at_work)));
+    }
+    lines
+}
+
+fn head(scene: &Scene<'_>, step: &Step, status: &StepStatus) -> Line {
+    let look = scene.look;
+    let (mark, style) = mark(look, &status.state);
+    let (title, limit) = match &status.state {
+        StepState::Waiting => (look.dim(), String::new()),
+        StepState::Done(_) => (look.text(), String::new()),
+        StepState::Checking | StepState::Running | StepState::Verifying => {
+            (look.strong(), format!(" of {}", human(step.limit)))
+        }
+        StepState::Failed(_) | StepState::Aborted | StepState::Unknown(_) => (style, String::new()),
+    };
+    let mut spans = vec![
+        Span::styled(format!("{mark} "), style),
+        Span::styled(format!("{:>2} ", step.id.0 + 1), look.key()),
+        Span::styled(step.title.clone(), title),
+    ];
+    if let Some(word) = word(&status.state) {
+        spans.push(Span::styled(format!("  {word}"), style));
+    }
+    if let Some(took) = took(scene, status) {
+        spans.push(Span::styled(format!("  {}{limit}", seconds(took)), look.dim()));
+    }
+    spans
+}
+
+fn took(scene: &Scene<'_>, status: &StepStatus) -> Option<Duration> {
+    Some(status.ended.unwrap_or(scene.now.stamp).since(status.started?))
+}
+
+fn mark(look: &Look, state: &StepState) -> (&'static str, Style) {
+    match state {
+        StepState::Waiting => ("·", look.dim()),
+        StepState::Checking | StepState::Running | StepState::Verifying => ("▸", look.busy()),
+        StepState::Done(StepOutcome::Warning(_)) => ("!", look.warn()),
+        StepState::Done(StepOutcome::Success | StepOutcome::Skipped | StepOutcome::Adopted) => ("✓", look.good()),
+        StepState::Failed(_) => ("✗", look.bad()),
+        StepState::Aborted => ("■", look.warn()),
+        StepState::Unknown(_) => ("?", look.bad()),
+    }
+}
+
+fn word(state: &StepState) -> Option<&'static str> {
+    match state {
+        StepState::Waiting | StepState::Done(StepOutcome::Success | StepOutcome::Warning(_)) => None,
+        StepState::Checking => Some("checks first"),
+        StepState::Running => Some("runs"),
+        StepState::Verifying => Some("verifies"),
+        StepState::Done(StepOutcome::Skipped) => Some("skipped, it was so already"),
+        StepState::Done(StepOutcome::Adopted) => Some("adopted, it was under way"),
+        StepState::Failed(_) => Some("failed"),
+        StepState::Aborted => Some("stopped"),
+        StepState::Unknown(_) => Some("nobody knows how it ended"),
+    }
+}
+
+fn details(scene: &Scene<'_>, status: &StepStatus, width: u16) -> Vec<Line> {
+    let look = scene.look;
+    match &status.state {
+        StepState::Waiting | StepState::Aborted => Vec::new(),
+        StepState::Done(StepOutcome::Warning(text)) => broken(text, INDENT, width, look.warn()),
+        StepState::Done(StepOutcome::Success | StepOutcome::Skipped | StepOutcome::Adopted) => Vec::new(),
+        StepState::Unknown(why) => broken(why, INDENT, width, look.bad()),
+        StepState::Failed(failure) => failed(look, failure, width),
+        StepState::Checking | StepState::Running | StepState::Verifying => waits(scene, status, width),
+    }
+}
+
+/// What a step waits for, and its latest word.
+fn waits(scene: &Scene<'_>, status: &StepStatus, width: u16) -> Vec<Line> {
+    let look = scene.look;
+    let mut lines = Vec::new();
+    let open = status.pending.iter().filter(|(_, v)| !v.holds());
+    for (condition, verdict) in open.take(PENDING) {
+        let what = condition.text(&scene.state.config);
+        let text = match verdict {
+            Verdict::Holds => continue,
+            Verdict::Fails { seen, expected } => format!("waits: {what}: seen {seen}; expected {expected}"),
+            Verdict::Unknown(why) => format!("waits: {what}: {why}"),
+        };
+        lines.extend(broken(&text, INDENT, width, look.text()));
+    }
+    if let Some(note) = status.notes.last() {
+        lines.extend(broken(note, INDENT, width, look.dim()));
+    }
+    lines
+}
+
+/// What failed, in few lines, so that what was seen and what to do stay in sight.
+fn failed(look: &Look, failure: &Failure, width: u16) -> Vec<Line> {
+    let mut lines = short(&failure.what, INDENT, width, look.bad());
+    for (name, text) in [("seen", &failure.seen), ("expected", &failure.expected)] {
+        if !text.is_empty() {
+            lines.extend(short(&format!("{name:<9}{text}"), INDENT, width, look.text()));
+        }
+    }
+    for text in &failure.lines {
+        lines.extend(short(&format!("| {text}"), INDENT, width, look.text()));
+    }
+    for text in failure.fix.iter().flat_map(|f| f.lines()) {
+        lines.extend(broken(&format!("fix: {text}"), INDENT, width, look.good()));
+    }
+    lines
+}
+
+/// As [`broken`], cut after a few lines.
+fn short(text: &str, indent: u16, width: u16, style: Style) -> Vec<Line> {
+    let mut lines = broken(text, indent, width, style);
+    if lines.len() > SHORT {
+        lines.truncate(SHORT);
+        if let Some(last) = lines.last_mut() {
+            last.push(Span::styled("…", style));
+        }
+    }
+    lines
+}

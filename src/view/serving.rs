@@ -1,0 +1,276 @@
+//! The model server: where it stands, how to reach it, how fast it is.
+
+use std::time::Duration;
+
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::Span;
+
+use crate::domain::Reading;
+use crate::domain::intent::Pane;
+use crate::domain::serving::{Health, MetricsSample};
+use crate::domain::time::human;
+use crate::model::schedule::{HEALTH_EVERY, METRICS_EVERY};
+use crate::model::series::Series;
+use crate::model::state::ServingState;
+use crate::model::{server_url, tunnel_line};
+
+use super::Scene;
+use super::age::Age;
+use super::canvas::Canvas;
+use super::regions::Regions;
+use super::standing;
+use super::widgets::boxes::frame;
+use super::widgets::row::{History, Row};
+use super::words::{NOTHING, number, reason, seconds};
+
+/// Time that the history of rates covers.
+const HISTORY: Duration = Duration::from_secs(300);
+
+/// Rows inside the pane below which values share them.
+const LOW: u16 = 6;
+
+/// Width of the names of values.
+const LABEL: usize = 8;
+
+/// Draws the pane.
+pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect, regions: &mut Regions) {
+    let inner = frame(canvas, area, scene.border(Pane::Serving), title(scene), Row::new());
+    regions.panes.push((Pane::Serving, area));
+    for (y, row) in (inner.y..inner.bottom()).zip(rows(scene, inner.height)) {
+        row.draw(canvas, inner.x + 1, y, inner.width.saturating_sub(2));
+    }
+}
+
+fn title<'a>(scene: &Scene<'a>) -> Row<'a> {
+    let (state, look) = (scene.state, scene.look);
+    let mark = standing::serve(state);
+    let mut row = Row::new();
+    row.spans(0, scene.title(Pane::Serving, "server"));
+    row.put(
+        0,
+        format!("{} {}", mark.glyph(), state.server.state.word()),
+        mark.style(look),
+    );
+    let since = scene.now.stamp.since(state.server.since);
+    row.put(2, seconds(since), look.text());
+    let age = Age::of(&state.observed.server.health, HEALTH_EVERY, scene.now.stamp);
+    age.title(look, &mut row);
+    row.over_border()
+}
+
+/// The rows, the ones that matter most first: as many as fit are drawn.
+fn rows<'a>(scene: &Scene<'a>, height: u16) -> Vec<Row<'a>> {
+    let mut rows = Vec::new();
+    rows.extend(trouble(scene));
+    if height < LOW {
+        rows.push(rates(scene));
+        rows.push(requests(scene));
+        rows.push(url(scene));
+        return rows;
+    }
+    let server = &scene.state.server;
+    let look = scene.look;
+    rows.push(rate(
+        scene,
+        "gen",
+        &server.generation,
+        &server.generation_history,
+        look.chart_generation(),
+    ));
+    rows.push(rate(
+        scene,
+        "prompt",
+        &server.prompt,
+        &server.prompt_history,
+        look.chart_prompt(),
+    ));
+    rows.push(requests(scene));
+    rows.push(url(scene));
+    rows.push(tunnel(scene));
+    rows.push(proof(scene));
+    rows
+}
+
+/// What is wrong, when something is.
+fn trouble<'a>(scene: &Scene<'a>) -> Option<Row<'a>> {
+    let (state, look) = (scene.state, scene.look);
+    let mut row = Row::new();
+    match &state.server.state {
+        ServingState::Degraded(why) | ServingState::Failed(why) => {
+            row.put(0, format!("✗ {why}"), look.bad());
+        }
+        ServingState::Unknown => {
+            row.put(
+                0,
+                format!("nothing known: {}", reason(&state.observed.server.health)),
+                look.dim(),
+            );
+        }
+        ServingState::Down | ServingState::Loading | ServingState::Answering | ServingState::Ready => return None,
+    }
+    Some(row)
+}
+
+fn label(name: &str) -> String {
+    format!("{name:<LABEL$}")
+}
+
+/// Both rates in one row, where there is room for no more.
+fn rates<'a>(scene: &Scene<'a>) -> Row<'a> {
+    let look = scene.look;
+    let server = &scene.state.server;
+    let mut row = Row::new();
+    for (name, reading) in [("gen", &server.generation), ("prompt", &server.prompt)] {
+        let (text, style) = speed(scene, reading);
+        row.spans(
+            0,
+            vec![
+                Span::styled(format!("{name} "), look.label()),
+                Span::styled(text, style),
+            ],
+        );
+    }
+    history(scene, &server.generation_history, look.chart_generation(), &mut row);
+    if server.generation.value().is_none() {
+        row.put(1, reason(&server.generation), look.dim());
+    }
+    row
+}
+
+/// A rate with its unit, and its style.
+fn speed(scene: &Scene<'_>, reading: &Reading<f64>) -> (String, Style) {
+    let look = scene.look;
+    let age = Age::of(reading, METRICS_EVERY, scene.now.stamp);
+    match reading.value() {
+        Some(n) => (format!("{} tok/s", number(*n)), age.tone(look, look.strong())),
+        None => (format!("{NOTHING} tok/s"), look.dim()),
+    }
+}
+
+fn rate<'a>(
+    scene: &Scene<'a>,
+    name: &'static str,
+    reading: &'a Reading<f64>,
+    series: &'a Series,
+    chart: Style,
+) -> Row<'a> {
+    let look = scene.look;
+    let mut row = Row::new();
+    row.put(0, label(name), look.label());
+    let (text, style) = speed(scene, reading);
+    row.put(0, format!("{text:>12}"), style);
+    if !history(scene, series, chart, &mut row) && reading.value().is_none() {
+        row.put(1, reason(reading), look.dim());
+    }
+    let age = Age::of(reading, METRICS_EVERY, scene.now.stamp);
+    age.note(look, &mut row);
+    row
+}
+
+/// Adds the history of a rate, when there is one.
+fn history<'a>(scene: &Scene<'a>, series: &'a Series, style: Style, row: &mut Row<'a>) -> bool {
+    let Some(top) = series.max().filter(|m| *m > 0.0) else {
+        return false;
+    };
+    let history = History {
+        series,
+        now: scene.now.stamp,
+        span: HISTORY,
+        top,
+        style,
+    };
+    row.spark(2, history, (10, 60));
+    row.put(4, format!("max {}", number(top)), scene.look.dim());
+    true
+}
+
+fn requests<'a>(scene: &Scene<'a>) -> Row<'a> {
+    let look = scene.look;
+    let reading = &scene.state.observed.server.metrics;
+    let age = Age::of(reading, METRICS_EVERY, scene.now.stamp);
+    let mut row = Row::new();
+    row.put(3, label("requests"), look.label());
+    let value = |of: fn(&MetricsSample) -> Option<f64>| {
+        let n = reading.value().and_then(of);
+        n.map_or_else(|| NOTHING.to_owned(), |n| format!("{n:.0}"))
+    };
+    let style = if reading.value().is_some() {
+        age.tone(look, look.text())
+    } else {
+        look.dim()
+    };
+    let waiting = reading.value().and_then(|m| m.waiting).is_some_and(|n| n > 0.0);
+    row.put(0, format!("running {}", value(|m| m.running)), style);
+    row.put(
+        0,
+        format!("waiting {}", value(|m| m.waiting)),
+        if waiting { age.tone(look, look.warn()) } else { style },
+    );
+    let kv = reading.value().and_then(|m| m.kv_cache);
+    row.put(
+        1,
+        kv.map_or_else(|| "kv -".to_owned(), |p| format!("kv {:.1} %", p.0)),
+        style,
+    );
+    let finished = reading.value().and_then(|m| m.finished);
+    if let Some(n) = finished {
+        row.put(4, format!("finished {n:.0}"), look.dim());
+    }
+    row
+}
+
+fn url<'a>(scene: &Scene<'a>) -> Row<'a> {
+    let look = scene.look;
+    let mut row = Row::new();
+    row.put(2, label("url"), look.label());
+    row.put(0, server_url(&scene.state.config), address_style(scene));
+    if !scene.state.config.ssh.jump.is_empty() {
+        row.put(3, "as seen from the jump host", look.dim());
+    }
+    row
+}
+
+fn tunnel<'a>(scene: &Scene<'a>) -> Row<'a> {
+    let look = scene.look;
+    let mut row = Row::new();
+    row.put(0, label("reach it"), look.label());
+    row.put(0, tunnel_line(&scene.state.config), address_style(scene));
+    row.put(1, "y copies", look.dim()).right();
+    row
+}
+
+/// An address that answers is to be read; one that does not yet is there for later.
+fn address_style(scene: &Scene<'_>) -> Style {
+    let answers = scene.state.observed.server.health.value() == Some(&Health::Ok);
+    if answers { scene.look.text() } else { scene.look.dim() }
+}
+
+/// What proves that it answers.
+fn proof<'a>(scene: &Scene<'a>) -> Row<'a> {
+    let (seen, look) = (&scene.state.observed.server, scene.look);
+    let mut row = Row::new();
+    row.put(0, label("proof"), look.label());
+    let health = match seen.health.value() {
+        Some(Health::Ok) => ("/health 200".to_owned(), look.good()),
+        Some(Health::Status(code)) => (format!("/health {code}"), look.bad()),
+        Some(Health::Refused) => ("the port refuses".to_owned(), look.dim()),
+        Some(Health::Unreachable(why)) => (format!("no answer: {why}"), look.warn()),
+        None => (format!("/health {NOTHING}"), look.dim()),
+    };
+    row.put(0, health.0, health.1);
+    if let Some(models) = seen.models.value() {
+        let name = scene.state.config.serve.name();
+        let listed = models.iter().any(|m| m == name);
+        let (text, style) = if listed {
+            ("model listed", look.good())
+        } else {
+            ("model not listed", look.bad())
+        };
+        row.put(1, text, style);
+    }
+    if let Some(token) = seen.token.value() {
+        row.put(2, format!("a token came back in {}", human(token.took)), look.good());
+    }
+    row
+}

@@ -1,0 +1,154 @@
+//! Where the cluster stands, in one mark for each part: what the top line, the panes and the hint of what to do next agree on.
+
+use crate::domain::container::{Container, ContainerState};
+use crate::domain::link::LinkState;
+use crate::domain::ray::RayNode;
+use crate::domain::{NodeId, Role};
+use crate::model::State;
+use crate::model::state::ServingState;
+use ratatui::style::Style;
+
+use super::look::Look;
+
+/// How a part is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mark {
+    /// As it should be.
+    Yes,
+    /// On its way.
+    Busy,
+    /// Not there.
+    No,
+    /// Broken.
+    Bad,
+    /// Nobody knows.
+    Unknown,
+}
+
+impl Mark {
+    pub(super) fn glyph(self) -> &'static str {
+        match self {
+            Self::Yes => "✓",
+            Self::Busy => "▸",
+            Self::No => "·",
+            Self::Bad => "✗",
+            Self::Unknown => "?",
+        }
+    }
+
+    pub(super) fn style(self, look: &Look) -> Style {
+        match self {
+            Self::Yes => look.good(),
+            Self::Busy => look.busy(),
+            Self::No => look.dim(),
+            Self::Bad => look.bad(),
+            Self::Unknown => look.warn(),
+        }
+    }
+}
+
+/// The mark of a connection.
+pub(super) fn link(link: &LinkState) -> Mark {
+    match link {
+        LinkState::Up => Mark::Yes,
+        LinkState::Idle | LinkState::Connecting | LinkState::Asking => Mark::Busy,
+        LinkState::Silent { .. } => Mark::Unknown,
+        LinkState::Down { .. } => Mark::Bad,
+    }
+}
+
+/// A word for a connection.
+pub(super) fn link_word(link: &LinkState) -> &'static str {
+    match link {
+        LinkState::Idle => "waiting",
+        LinkState::Connecting => "connecting",
+        LinkState::Asking => "asks",
+        LinkState::Up => "up",
+        LinkState::Silent { .. } => "silent",
+        LinkState::Down { .. } => "down",
+    }
+}
+
+/// The container of the configured name on a node.
+pub(super) fn container(state: &State, id: NodeId) -> Option<&Container> {
+    let name = &state.config.container.name;
+    state.observed.node(id)?.containers.value()?.named(name)
+}
+
+/// The node's own entry in Ray's membership: alive at exactly its fabric address.
+pub(super) fn member(state: &State, id: NodeId) -> Option<&RayNode> {
+    let address = &state.config.node(id)?.fabric_address;
+    state.observed.ray.value()?.alive_at(address)
+}
+
+/// Whether Ray sees the GPUs that the config expects.
+pub(super) fn gpus_as_expected(state: &State, id: NodeId) -> bool {
+    let expected = state.config.node(id).map_or(0, |n| n.gpus);
+    member(state, id).is_some_and(|m| m.gpus >= f64::from(expected))
+}
+
+/// A node's place in the Ray cluster.
+pub(super) fn node(state: &State, id: NodeId) -> Mark {
+    let Some(seen) = state.observed.node(id) else {
+        return Mark::Unknown;
+    };
+    if !seen.link.usable() {
+        return Mark::Unknown;
+    }
+    if seen.containers.value().is_none() {
+        return Mark::Unknown;
+    }
+    match container(state, id).map(|c| &c.state) {
+        None => Mark::No,
+        Some(ContainerState::Running) if gpus_as_expected(state, id) => Mark::Yes,
+        Some(ContainerState::Running | ContainerState::Created | ContainerState::Restarting) => Mark::Busy,
+        Some(ContainerState::Exited { code: 0, oom: false }) => Mark::No,
+        Some(ContainerState::Exited { .. } | ContainerState::Paused | ContainerState::Other(_)) => Mark::Bad,
+    }
+}
+
+/// The workers together: how many are members, of how many.
+pub(super) struct Workers {
+    pub joined: usize,
+    pub all: usize,
+    pub mark: Mark,
+}
+
+/// The workers together.
+pub(super) fn workers(state: &State) -> Workers {
+    let marks: Vec<Mark> = state
+        .config
+        .node_ids()
+        .filter(|id| state.config.node(*id).is_some_and(|n| n.role == Role::Worker))
+        .map(|id| node(state, id))
+        .collect();
+    let joined = marks.iter().filter(|m| **m == Mark::Yes).count();
+    let any = |mark| marks.contains(&mark);
+    let mark = if joined == marks.len() {
+        Mark::Yes
+    } else if any(Mark::Bad) {
+        Mark::Bad
+    } else if any(Mark::Unknown) {
+        Mark::Unknown
+    } else if any(Mark::Busy) || joined > 0 {
+        Mark::Busy
+    } else {
+        Mark::No
+    };
+    Workers {
+        joined,
+        all: marks.len(),
+        mark,
+    }
+}
+
+/// The model server.
+pub(super) fn serve(state: &State) -> Mark {
+    match &state.server.state {
+        ServingState::Unknown => Mark::Unknown,
+        ServingState::Down => Mark::No,
+        ServingState::Loading | ServingState::Answering => Mark::Busy,
+        ServingState::Ready => Mark::Yes,
+        ServingState::Degraded(_) | ServingState::Failed(_) => Mark::Bad,
+    }
+}

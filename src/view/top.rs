@@ -1,0 +1,210 @@
+//! The lines on top: where are we, and what keeps us from the nodes when the way in is not up.
+
+use ratatui::layout::Rect;
+use ratatui::text::Span;
+
+use crate::domain::link::LinkState;
+use crate::domain::{HopId, Stamp};
+use crate::model::State;
+use crate::model::load::Load;
+use crate::model::state::ServingState;
+
+use super::Scene;
+use super::canvas::Canvas;
+use super::look::Look;
+use super::standing::{self, Mark};
+use super::widgets::row::Row;
+use super::words::{clock, seconds};
+
+/// Lines for hops that are not up; more of them are counted, not shown.
+const HOP_LINES: usize = 2;
+
+/// Rows that the top takes.
+pub(super) fn height(state: &State) -> u16 {
+    1 + u16::try_from(troubled(state).count().min(HOP_LINES)).unwrap_or(0)
+}
+
+fn troubled(state: &State) -> impl Iterator<Item = (HopId, &LinkState)> {
+    let hops = state.hops.iter().enumerate();
+    hops.filter(|(_, link)| **link != LinkState::Up)
+        .filter_map(|(i, link)| Some((HopId(u16::try_from(i).ok()?), link)))
+}
+
+/// Draws the top lines.
+pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect) {
+    line(scene).draw(canvas, area.x, area.y, area.width);
+    let more = troubled(scene.state).count().saturating_sub(HOP_LINES);
+    for (i, (id, link)) in troubled(scene.state).take(HOP_LINES).enumerate() {
+        let y = area.y + 1 + u16::try_from(i).unwrap_or(0);
+        if y < area.bottom() {
+            hop(scene, id, link, if i + 1 == HOP_LINES { more } else { 0 }).draw(canvas, area.x, y, area.width);
+        }
+    }
+}
+
+fn line<'a>(scene: &Scene<'a>) -> Row<'a> {
+    let (state, look) = (scene.state, scene.look);
+    let config = &state.config;
+    let mut row = Row::new();
+    row.put(0, format!(" {}", config.cluster), look.title());
+    row.put(
+        6,
+        format!("{} tp={}", config.engine.word(), config.serve.tensor_parallel_size),
+        look.dim(),
+    );
+    row.put(4, short_model(config.serve.name()), look.text());
+    row.spans(0, chain(state, look));
+    serve(scene, &mut row);
+    row.put(3, clock(scene.now.wall, look.utc_offset()), look.dim()).right();
+    row
+}
+
+/// Head, workers and server, each with its mark.
+fn chain(state: &State, look: &Look) -> Vec<Span<'static>> {
+    let mut spans = Vec::new();
+    part(&mut spans, "head", standing::node(state, state.config.head()), look);
+    let workers = standing::workers(state);
+    if workers.all > 0 {
+        part(
+            &mut spans,
+            &format!("workers {}/{}", workers.joined, workers.all),
+            workers.mark,
+            look,
+        );
+    }
+    part(&mut spans, "serve", standing::serve(state), look);
+    spans
+}
+
+fn part(spans: &mut Vec<Span<'static>>, name: &str, mark: Mark, look: &Look) {
+    if !spans.is_empty() {
+        spans.push(Span::styled(" ── ", look.border()));
+    }
+    spans.push(Span::styled(format!("{name} "), look.text()));
+    spans.push(Span::styled(mark.glyph(), mark.style(look)));
+}
+
+fn serve<'a>(scene: &Scene<'a>, row: &mut Row<'a>) {
+    let (state, look) = (scene.state, scene.look);
+    let mark = standing::serve(state);
+    let since = scene.now.stamp.since(state.server.since);
+    match &state.server.state {
+        ServingState::Loading => {
+            let load = state.nodes.first().map(|n| &n.load);
+            if let Some(load) = load {
+                load_bar(look, load, scene.now.stamp, row);
+            }
+        }
+        ServingState::Ready | ServingState::Answering | ServingState::Degraded(_) | ServingState::Failed(_) => {
+            let word = state.server.state.word();
+            row.put(2, format!("{word} {}", seconds(since)), mark.style(look));
+        }
+        ServingState::Down => {
+            row.put(2, "down", look.dim());
+        }
+        ServingState::Unknown => {
+            row.put(2, "unknown", look.warn());
+        }
+    }
+}
+
+/// The stage of a load, its bar and the time left.
+pub(super) fn load_bar<'a>(look: &Look, load: &Load, now: Stamp, row: &mut Row<'a>) {
+    let Some((stage, since)) = load.stage else {
+        row.put(2, "starting", look.busy());
+        return;
+    };
+    match load.bar {
+        Some(bar) if bar.total > 0 => {
+            row.put(2, format!("{} {}/{}", stage.word(), bar.done, bar.total), look.text());
+            #[expect(clippy::cast_precision_loss, reason = "a share for a bar")]
+            row.bar(3, bar.done as f64 / bar.total as f64, look.bar(), (6, 16));
+            if let Some(eta) = bar.eta() {
+                row.put(3, format!("eta {}", seconds(eta)), look.text());
+            }
+        }
+        Some(_) | None => {
+            row.put(
+                2,
+                format!("{} {}", stage.word(), seconds(now.since(since))),
+                look.text(),
+            );
+        }
+    }
+}
+
+fn hop<'a>(scene: &Scene<'a>, id: HopId, link: &'a LinkState, more: usize) -> Row<'a> {
+    let (state, look) = (scene.state, scene.look);
+    let mark = standing::link(link);
+    let mut row = Row::new();
+    let name = state.config.ssh.jump.get(id.index());
+    let title = name.map_or_else(
+        || "jump host".to_owned(),
+        |h| format!("jump {} ({})", h.name, h.login.host),
+    );
+    row.spans(
+        0,
+        vec![
+            Span::styled(format!(" {} ", mark.glyph()), mark.style(look)),
+            Span::styled(title, look.strong()),
+        ],
+    );
+    match link {
+        LinkState::Idle => {
+            row.put(0, "not dialled yet", look.dim());
+        }
+        LinkState::Connecting => {
+            row.put(0, "connecting", look.busy());
+        }
+        LinkState::Asking => {
+            row.put(0, "waits for your answer", look.warn());
+        }
+        LinkState::Up => {}
+        LinkState::Silent { since } => {
+            let silent = seconds(scene.now.stamp.since(*since));
+            row.put(0, format!("silent for {silent}"), look.warn());
+        }
+        LinkState::Down { error, retry_at, .. } => {
+            row.put(0, error.text.as_str(), look.bad());
+            if let Some(fix) = &error.fix {
+                row.put(2, fix.lines().next().unwrap_or_default(), look.text());
+            }
+            row.put(1, retry(*retry_at, scene.now.stamp), look.dim()).right();
+        }
+    }
+    if more > 0 {
+        row.put(1, format!("+{more} more"), look.warn()).right();
+    }
+    row
+}
+
+/// When the next try comes.
+pub(super) fn retry(at: Option<Stamp>, now: Stamp) -> String {
+    match at {
+        Some(at) if at > now => format!("retry in {}", seconds(at.since(now))),
+        Some(_) => "trying again".to_owned(),
+        None => "no further try".to_owned(),
+    }
+}
+
+/// The last part of a hub name or a path.
+fn short_model(name: &str) -> &str {
+    name.rsplit('/').find(|part| !part.is_empty()).unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_is_known_by_its_last_part() {
+        for (name, short) in [
+            ("Qwen/Qwen3.5-122B", "Qwen3.5-122B"),
+            ("/models/x/", "x"),
+            ("m", "m"),
+            ("/", "/"),
+        ] {
+            assert_eq!(short_model(name), short);
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! What stands over the panes.
+
+use bringup::domain::command::Exit;
+use bringup::domain::intent::{Action, Mode};
+use bringup::domain::question::{Ask, Question};
+use bringup::domain::{HopId, QuestionId, Source};
+use bringup::model::State;
+
+use crate::build::*;
+use crate::colours::assert_role;
+use crate::runs::*;
+use crate::shot::shot;
+
+fn snapshot(name: &str, mut state: State) {
+    let logs = logs(&mut state);
+    for (width, height) in [(80, 24), (120, 40)] {
+        let name = format!("over_{name}_{width}x{height}");
+        insta::assert_snapshot!(name, shot(&state, &logs, (width, height)).text());
+    }
+}
+
+fn in_mode(mut state: State, mode: Mode) -> State {
+    state.screen.mode = mode;
+    state
+}
+
+#[test]
+fn help() {
+    snapshot("help", in_mode(idle(example()), Mode::Help));
+}
+
+#[test]
+fn stop_menu() {
+    snapshot("stop", in_mode(ready(example()), Mode::StopMenu));
+}
+
+#[test]
+fn commands_that_ran() {
+    let mut state = in_mode(ready(example()), Mode::Commands);
+    commands(&mut state);
+    snapshot("commands", state);
+}
+
+#[test]
+fn a_host_key_is_shown_whole() {
+    let mut state = in_mode(empty(example()), Mode::Question);
+    let fingerprint = "SHA256:uNiVztksCsDhcc0u9e8BxrQXVUpKZIDTMczCvj3tD2s";
+    state.questions.push_back(Question {
+        id: QuestionId(1),
+        from: Source::Hop(HopId(0)),
+        ask: Ask::HostKey {
+            host: "10.1.230.180:22".into(),
+            algorithm: "ssh-ed25519".into(),
+            fingerprint: fingerprint.into(),
+            file: "~/.ssh/known_hosts".into(),
+        },
+    });
+    let logs = logs(&mut state);
+    for size in [(60, 20), (80, 24), (120, 40)] {
+        assert!(shot(&state, &logs, size).text().contains(fingerprint), "{size:?}");
+    }
+    snapshot("host_key", state);
+}
+
+#[test]
+fn a_passphrase_is_dots() {
+    let mut state = in_mode(empty(example()), Mode::Question);
+    state.questions.push_back(Question {
+        id: QuestionId(2),
+        from: Source::Hop(HopId(0)),
+        ask: Ask::Passphrase {
+            key: "~/.ssh/id_ed25519".into(),
+            again: true,
+        },
+    });
+    let logs = logs(&mut state);
+    let text = shot(&state, &logs, (80, 24)).text();
+    assert!(text.contains("●●●●●●●▏") && !text.contains("●●●●●●●●"), "{text}");
+    snapshot("passphrase", state);
+}
+
+#[test]
+fn a_long_overlay_scrolls_and_says_so() {
+    let mut state = in_mode(idle(example()), Mode::Help);
+    let logs = logs(&mut state);
+    let top = shot(&state, &logs, (80, 24)).regions.scrolled.expect("help scrolls");
+    assert!(top.total > top.rows && top.top == 0, "{top:?}");
+    state.screen.overlay_top = u16::MAX;
+    let end = shot(&state, &logs, (80, 24)).regions.scrolled.expect("help scrolls");
+    assert_eq!(end.top, end.last_top());
+}
+
+#[test]
+fn a_plan_shows_its_exact_commands() {
+    let state = in_mode(planned(known(), Action::Up), Mode::Plan);
+    let all = shot(&state, &Default::default(), (140, 400)).text().replace('┃', " ");
+    let all = all.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in [
+        "docker run -d --name vllm-qwen35",
+        "VLLM_HOST_IP=192.168.200.13",
+        "on spark-2:",
+        "vllm serve",
+    ] {
+        assert!(all.contains(part), "{part}\n{all}");
+    }
+    snapshot("plan", state);
+}
+
+#[test]
+fn a_plan_that_cannot_run_says_why() {
+    let mut state = known();
+    state.observed.nodes[1].link = Default::default();
+    snapshot("refused", in_mode(planned(state, Action::Workers), Mode::Plan));
+}
+
+#[test]
+fn a_run_waits_for_what_it_says() {
+    let mut state = in_mode(known(), Mode::Run);
+    run_until(&mut state, Exit::Code(0), &[]);
+    snapshot("run", state);
+}
+
+#[test]
+fn a_failed_step_shows_its_lines_and_looks_bad() {
+    let mut state = in_mode(known(), Mode::Run);
+    let line = "docker: Error response from daemon: could not select device driver \"\" with capabilities: [[gpu]].";
+    run_until(&mut state, Exit::Code(125), &[line]);
+    let logs = logs(&mut state);
+    let drawn = shot(&state, &logs, (120, 40));
+    assert!(drawn.text().contains(line), "{}", drawn.text());
+    assert_role(&drawn, "✗  2", "bad");
+    snapshot("run_failed", state);
+}
+
+#[test]
+fn a_run_out_of_sight_is_told_above_the_keys() {
+    let mut state = known();
+    run_until(&mut state, Exit::Unknown("connection reset".into()), &[]);
+    let text = shot(&state, &Default::default(), (120, 40)).text();
+    assert!(text.contains("bring everything up lost track at step"), "{text}");
+}

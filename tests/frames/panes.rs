@@ -1,0 +1,249 @@
+//! Each pane with nothing known, one node, many, an error and stale readings, at three sizes and in ASCII.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use bringup::domain::bench::BenchEvent;
+use bringup::domain::container::ContainerState;
+use bringup::domain::gpu::GpuFacts;
+use bringup::domain::intent::Pane;
+use bringup::domain::link::{LinkError, LinkErrorKind, LinkState};
+use bringup::domain::load::LineFact;
+use bringup::domain::problem::Problem;
+use bringup::domain::serving::Health;
+use bringup::domain::{NodeId, Reading, Stamp};
+use bringup::log::LogWindows;
+use bringup::model::State;
+use bringup::model::state::ServingState;
+use bringup::view::Glyphs;
+
+use crate::build::*;
+use crate::shot::{look, shot_with};
+
+const SIZES: [(u16, u16); 3] = [(80, 24), (120, 40), (200, 60)];
+
+/// Snapshots of one pane in all the given states.
+fn snapshot(pane: Pane, states: Vec<(&str, State, LogWindows)>) {
+    let name = match pane {
+        Pane::Node(_) => "node",
+        Pane::Ray => "ray",
+        Pane::Serving => "server",
+        Pane::Bench => "bench",
+    };
+    for (width, height) in SIZES {
+        let drawn = draw_all(pane, &states, (width, height), Glyphs::Unicode);
+        insta::assert_snapshot!(format!("{name}_{width}x{height}"), drawn);
+    }
+    let drawn = draw_all(pane, &states, (120, 40), Glyphs::Ascii);
+    assert!(drawn.is_ascii(), "{drawn}");
+    insta::assert_snapshot!(format!("{name}_ascii"), drawn);
+}
+
+fn draw_all(pane: Pane, states: &[(&str, State, LogWindows)], size: (u16, u16), glyphs: Glyphs) -> String {
+    let mut all = String::new();
+    for (name, state, logs) in states {
+        let shot = shot_with(state, logs, &look(glyphs), size);
+        let _ = write!(all, "{name}\n{}\n\n", shot.pane(pane));
+    }
+    all
+}
+
+/// A state with the logs of the real engine.
+fn with_logs(name: &str, mut state: State) -> (&str, State, LogWindows) {
+    let logs = logs(&mut state);
+    (name, state, logs)
+}
+
+/// A state without a log.
+fn bare(name: &str, state: State) -> (&str, State, LogWindows) {
+    (name, state, LogWindows::default())
+}
+
+/// Makes every reading `seconds` old.
+fn age_all(state: &mut State, seconds: u64) {
+    fn old<T: Clone>(reading: &mut Reading<T>, at: Stamp) {
+        if let Some(value) = reading.value().cloned() {
+            *reading = Reading::known(value, at);
+        }
+    }
+    let at = ago(seconds).stamp;
+    for node in &mut state.observed.nodes {
+        old(&mut node.memory, at);
+        old(&mut node.gpus, at);
+        old(&mut node.containers, at);
+    }
+    old(&mut state.observed.ray, at);
+    old(&mut state.observed.server.health, at);
+    old(&mut state.observed.server.metrics, at);
+    old(&mut state.server.generation, at);
+    old(&mut state.server.prompt, at);
+}
+
+fn refused() -> LinkState {
+    LinkState::Down {
+        error: LinkError {
+            kind: LinkErrorKind::Refused,
+            text: "spark-1 refused every key: ~/.ssh/id_ed25519; a double ssh used the jump host's key, not this one"
+                .into(),
+            fix: Some(
+                "ssh-copy-id -i ~/.ssh/id_ed25519.pub -o ProxyJump=aurora@10.1.230.180 aurora@192.168.200.12".into(),
+            ),
+        },
+        since: ago(95).stamp,
+        retry_at: Some(NOW.stamp.plus(Duration::from_secs(12))),
+    }
+}
+
+#[test]
+fn node() {
+    let mut dead = loading(example());
+    let node = &mut dead.observed.nodes[0];
+    if let Reading::Known { value, .. } = &mut node.containers {
+        value.containers[0].state = ContainerState::Exited { code: 137, oom: true };
+        value.containers[0].restarts = 2;
+        value.containers[0].ours = None;
+    }
+    let failure = LineFact::Failure("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.32 GiB.".into());
+    dead.nodes[0].load.line(failure, ago(9).stamp);
+    let unaccounted =
+        Problem::error("33 GiB are in use and no process holds them").with_fix("echo 3 > /proc/sys/vm/drop_caches");
+    dead.nodes[0].problems = vec![
+        unaccounted,
+        Problem::warning("nvidia-smi answered late"),
+        Problem::warning("x"),
+    ];
+    let mut many = loading(example());
+    many.observed.nodes[0].gpus = read(GpuFacts {
+        gpus: (0..8).map(|i| h200(i, 71 + u64::from(i))).collect(),
+        ..GpuFacts::default()
+    });
+    let mut four = loading(example());
+    four.observed.nodes[0].gpus = read(GpuFacts {
+        gpus: (0..4).map(|i| h200(i, 12)).collect(),
+        ..GpuFacts::default()
+    });
+    let mut down = idle(example());
+    down.observed.nodes[0] = Default::default();
+    down.observed.nodes[0].link = refused();
+    let mut stale = loading(example());
+    age_all(&mut stale, 42);
+    stale.observed.nodes[0].link = LinkState::Silent { since: ago(41).stamp };
+    stale.nodes[0].load.progress_at = Some(ago(700).stamp);
+    stale.screen.held.insert(NodeId(0), 9);
+    snapshot(
+        Pane::Node(0),
+        vec![
+            bare("nothing known", empty(example())),
+            bare("idle", idle(example())),
+            with_logs("one GPU of unified memory, loading", loading(example())),
+            with_logs("eight GPUs", many),
+            with_logs("four GPUs", four),
+            bare("refused", down),
+            with_logs("container killed, load failed", dead),
+            with_logs("silent and stale", stale),
+        ],
+    );
+}
+
+#[test]
+fn ray() {
+    let mut wrong = loading(example());
+    if let Reading::Known { value, .. } = &mut wrong.observed.ray {
+        value.nodes[0].gpus = 0.0;
+        value.nodes[1].address = "192.168.201.13".into();
+        value.nodes.push(member("10.9.9.9", false));
+    }
+    second_interface(&mut wrong, 1, "enP2p1s0f1np1", "192.168.201.13");
+    let mut gone = loading(example());
+    if let Reading::Known { value, .. } = &mut gone.observed.ray {
+        value.nodes[1].alive = false;
+        value.nodes[1].message = Some("Unexpected termination of raylet".into());
+    }
+    gone.observed.nodes[1].link = refused();
+    let mut stale = loading(example());
+    age_all(&mut stale, 42);
+    snapshot(
+        Pane::Ray,
+        vec![
+            bare("nothing known", empty(example())),
+            bare("one", loading(with_workers(0))),
+            bare("two", loading(example())),
+            bare("many", loading(with_workers(7))),
+            bare("wrong address, no GPU, a stranger", wrong),
+            bare("a worker gone", gone),
+            bare("stale", stale),
+        ],
+    );
+}
+
+#[test]
+fn server() {
+    let mut down = idle(example());
+    down.server.generation = Reading::absent("no model server runs");
+    let mut failed = loading(example());
+    failed.server.state =
+        ServingState::Failed("RuntimeError: No supported CUDA architectures found for major versions [10].".into());
+    failed.observed.server.health = read(Health::Unreachable("no answer in 3 s".into()));
+    let mut degraded = ready(example());
+    degraded.server.state = ServingState::Degraded("a worker left the cluster".into());
+    let mut waiting = ready(example());
+    if let Reading::Known { value, .. } = &mut waiting.observed.server.metrics {
+        value.waiting = Some(12.0);
+        value.kv_cache = None;
+    }
+    let mut stale = ready(example());
+    age_all(&mut stale, 42);
+    snapshot(
+        Pane::Serving,
+        vec![
+            bare("nothing known", empty(example())),
+            bare("down", down),
+            bare("loading", loading(example())),
+            bare("ready", ready(example())),
+            bare("requests wait, no KV figure", waiting),
+            bare("degraded", degraded),
+            bare("failed", failed),
+            bare("stale", stale),
+        ],
+    );
+}
+
+#[test]
+fn bench_pane() {
+    let with = |done| {
+        let mut state = ready(example());
+        state.bench = Some(bench(done));
+        state
+    };
+    let mut done = with(32);
+    let mut failed = with(5);
+    let mut errors = with(5);
+    for (state, events) in [
+        (
+            &mut done,
+            vec![
+                BenchEvent::Done {
+                    duration: Duration::from_secs(77),
+                },
+                BenchEvent::Saved("/home/op/.local/state/bringup/results/2026-11-29T12-31-07.json".into()),
+            ],
+        ),
+        (&mut failed, vec![BenchEvent::Failed("the tunnel is gone".into())]),
+        (&mut errors, vec![BenchEvent::Request(broken_request())]),
+    ] {
+        if let Some(bench) = &mut state.bench {
+            events.into_iter().for_each(|e| bench.take(e));
+        }
+    }
+    snapshot(
+        Pane::Bench,
+        vec![
+            bare("started", with(0)),
+            bare("one over", with(1)),
+            bare("half way", with(17)),
+            bare("done", done),
+            bare("a request failed", errors),
+            bare("failed", failed),
+        ],
+    );
+}
