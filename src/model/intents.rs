@@ -63,22 +63,7 @@ pub(super) fn asked(state: &mut State, question: Question, effects: &mut Vec<Eff
 }
 
 fn show_plan(state: &mut State, action: Action) {
-    let mut plan = plan::make(action, &state.config, &state.observed, state.now);
-    let stops = match action {
-        Action::StopServe | Action::StopAll => true,
-        Action::Head | Action::Workers | Action::Serve | Action::Up => false,
-    };
-    let running = state
-        .observed
-        .server
-        .metrics
-        .value()
-        .and_then(|m| m.running)
-        .filter(|n| *n >= 1.0);
-    if let Some(n) = running.filter(|_| stops) {
-        plan.notes
-            .insert(0, format!("{n:.0} requests are running on the server and will fail"));
-    }
+    let plan = plan::make(action, &state.config, &state.observed, state.now);
     state.plan = Some(plan);
     open(state, Mode::Plan);
 }

@@ -95,6 +95,9 @@ impl Condition {
             ),
             Self::RayMember(n) => format!("Ray has {} alive at {}, with {}", name(n), address(n), gpus(config, *n)),
             Self::WrongAddress(n) => format!("Ray has {} at another address than {}", name(n), address(n)),
+            Self::RayComplete if config.nodes.len() == 1 => {
+                "Ray has exactly one node alive, at its fabric address, with its GPUs".to_owned()
+            }
             Self::RayComplete => format!(
                 "Ray has exactly {} alive, at their fabric addresses, with their GPUs",
                 count(config.nodes.len(), "node")

@@ -16,7 +16,9 @@ const END: &str = "END_OF_BRINGUP_SCRIPT";
 /// The plan as a POSIX shell script for the operator's machine. It checks nothing by itself: what bringup would check stands there as comments.
 #[must_use]
 pub fn script(plan: &Plan, config: &Config) -> String {
-    let mut text = String::from("#!/bin/sh\nset -eu\n");
+    let mut text = String::from(
+        "#!/bin/sh\n# To be run step by step: what bringup would check and wait for stands here as comments.\nset -eu\n",
+    );
     for note in &plan.notes {
         comment(&mut text, "note", note);
     }
@@ -69,19 +71,28 @@ fn comment(text: &mut String, word: &str, what: &str) {
 }
 
 fn write_command(text: &mut String, planned: &PlannedCommand, config: &Config) {
-    let ssh = ssh_words(config, planned.node);
     let command = &planned.command;
+    let words = quote_all(&command.args);
     let line = match &command.secret {
         Some(secret) => {
-            let inner = format!("/bin/sh -c {}", quote(&command.render()));
+            // The far shell reads the secret from its standard input; it stands on no command line.
+            let run = if command.id == ARGV {
+                format!("exec {words}")
+            } else {
+                command.render()
+            };
+            let inner = format!("IFS= read -r {0} && export {0} && {run}", secret.name);
+            let inner = format!("/bin/sh -c {}", quote(&inner));
+            let ssh = ssh_words(config, planned.node, &[]);
             format!(
                 "printf '%s\\n' \"${{{}}}\" | {ssh} {}\n",
                 secret.from_env,
                 quote(&inner)
             )
         }
-        None if command.id == ARGV => format!("{ssh} {}\n", quote(&quote_all(&command.args))),
-        None => here_document(&ssh, command),
+        // Without -n, ssh would read on in the script that it stands in.
+        None if command.id == ARGV => format!("{} {}\n", ssh_words(config, planned.node, &["-n"]), quote(&words)),
+        None => here_document(&ssh_words(config, planned.node, &[]), command),
     };
     text.push_str(&line);
 }
@@ -92,8 +103,9 @@ fn here_document(ssh: &str, command: &Command) -> String {
 }
 
 /// `ssh` with what leads to a node.
-fn ssh_words(config: &Config, node: NodeId) -> String {
+fn ssh_words(config: &Config, node: NodeId, options: &[&str]) -> String {
     let mut words = vec!["ssh".to_owned()];
+    words.extend(options.iter().map(|o| (*o).to_owned()));
     let Some(node) = config.node(node) else {
         return words.join(" ");
     };

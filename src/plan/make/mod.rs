@@ -45,6 +45,7 @@ pub fn make(action: Action, config: &Config, observed: &Observed, now: Now) -> P
         Action::StopServe => maker.stop_serve_only(),
         Action::StopAll => maker.stop_all(),
     }
+    maker.outlook();
     maker.plan
 }
 
@@ -62,7 +63,24 @@ impl<'a> Maker<'a> {
     }
 
     fn note(&mut self, text: impl Into<String>) {
-        self.plan.notes.push(text.into());
+        let text = text.into();
+        if !self.plan.notes.contains(&text) {
+            self.plan.notes.push(text);
+        }
+    }
+
+    /// Says which steps will find nothing to do, as far as is known now.
+    fn outlook(&mut self) {
+        let mut notes = Vec::new();
+        for step in &self.plan.steps {
+            let all = |conditions: &[Condition]| !conditions.is_empty() && conditions.iter().all(|c| self.holds(c));
+            if all(&step.after) {
+                notes.push(format!("{}: true already, will be skipped", step.title));
+            } else if all(&step.under_way) {
+                notes.push(format!("{}: under way already, will be waited for", step.title));
+            }
+        }
+        self.plan.notes.extend(notes);
     }
 
     fn refuse(&mut self, text: impl Into<String>, fix: Option<String>) {

@@ -10,6 +10,9 @@ use super::super::judge::{ours, state_text};
 use super::super::types::StepKind;
 use super::{Maker, ended, on};
 
+/// What becomes of things that the user's script starts.
+const SCRIPTED: &str = "what the script starts carries no mark of bringup: it is shown as not started by it";
+
 impl Maker<'_> {
     pub(super) fn head(&mut self) {
         self.reach_all();
@@ -91,7 +94,10 @@ impl Maker<'_> {
         };
         let step = self.step(StepKind::Image, None, title, self.config.limits.head);
         step.before = all.iter().map(|n| Condition::ImagePresent(*n)).collect();
-        step.before.extend([Condition::ImagesEqual, Condition::VersionsEqual]);
+        if all.len() > 1 {
+            step.before.push(Condition::ImagesEqual);
+        }
+        step.before.push(Condition::VersionsEqual);
     }
 
     fn start_head(&mut self) {
@@ -152,6 +158,13 @@ impl Maker<'_> {
             self.config.limits.head
         } else {
             self.config.limits.join
+        };
+        // A verb has a limit of its own, which may be longer.
+        let limit = if self.scripted() {
+            self.note(SCRIPTED);
+            limit.max(self.config.limits.verb)
+        } else {
+            limit
         };
         let image = (!self.config.container.image.is_empty()).then_some(Condition::ImagePresent(node));
         let clean = self.scripted().then(|| on(node, engine::script::clean(self.config)));
@@ -252,7 +265,10 @@ impl Maker<'_> {
         let nodes: Vec<NodeId> = self.config.node_ids().collect();
         let settle = self.config.limits.settle;
         let limit = self.config.limits.join.saturating_add(settle);
-        let title = format!("see that {} stay in Ray", count(nodes.len(), "node"));
+        let title = match nodes.len() {
+            1 => "see that the node stays in Ray".to_owned(),
+            n => format!("see that {} stay in Ray", count(n, "node")),
+        };
         let step = self.step(StepKind::Membership, None, title, limit);
         step.after = vec![Condition::RayComplete];
         step.settle = settle;
@@ -291,7 +307,7 @@ impl Maker<'_> {
     /// Says so when a server runs that would be adopted and was not started from this configuration.
     fn known_server(&mut self, head: NodeId) {
         if self.scripted() {
-            self.note("what the script starts carries no mark of bringup: it is shown as not started by it");
+            self.note(SCRIPTED);
             return;
         }
         let facts = self.observed.node(head).and_then(|n| n.serve.value());

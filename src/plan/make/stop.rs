@@ -88,11 +88,10 @@ impl Maker<'_> {
         let title = format!("stop the model server on {}", self.name(head));
         let command = engine::stop_serve(self.config);
         let clean = self.scripted().then(|| on(head, engine::script::clean(self.config)));
-        let port = self.config.serve.port;
         let step = self.step(StepKind::StopServe, Some(head), title, self.config.limits.stop);
         step.before = vec![Condition::NodeReachable(head)];
         step.commands = vec![on(head, command)];
-        step.after = vec![Condition::ServeGone, Condition::PortFree(head, port)];
+        step.after = vec![Condition::ServeGone];
         step.finally = clean.into_iter().collect();
     }
 
@@ -130,7 +129,12 @@ impl Maker<'_> {
         let commands = engine::stop_node(self.config, &names);
         let verb = self.has_stop_verb();
         let clean = verb.then(|| on(node, engine::script::clean(self.config)));
-        let step = self.step(StepKind::StopNode, Some(node), title, self.config.limits.stop);
+        let limit = if verb {
+            self.config.limits.stop.max(self.config.limits.verb)
+        } else {
+            self.config.limits.stop
+        };
+        let step = self.step(StepKind::StopNode, Some(node), title, limit);
         step.before = vec![Condition::NodeReachable(node)];
         step.commands = commands.into_iter().map(|c| on(node, c)).collect();
         step.after = vec![Condition::ContainerGone(node)];
