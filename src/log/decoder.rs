@@ -31,6 +31,8 @@ pub struct Decoder {
 struct Lane {
     parser: vte::Parser,
     row: Row,
+    /// The first bytes of a character whose rest has not come. `vte` would keep them, and lose a character after them.
+    carry: Vec<u8>,
     /// Bytes since the last line end or carriage return.
     run: usize,
     /// A live line was given and not taken away.
@@ -76,7 +78,7 @@ impl Lane {
             let room = MAX_RUN - self.run;
             let stop = rest.iter().take(room).position(|b| matches!(b, b'\n' | b'\r'));
             let (text, tail) = rest.split_at(stop.unwrap_or_else(|| rest.len().min(room)));
-            self.parser.advance(&mut self.row, text);
+            self.write(text);
             self.run += text.len();
             rest = tail;
             if stop.is_some() {
@@ -93,8 +95,24 @@ impl Lane {
         }
     }
 
+    /// Writes all but a last character that is not complete.
+    fn write(&mut self, text: &[u8]) {
+        let joined;
+        let text = if self.carry.is_empty() {
+            text
+        } else {
+            joined = [std::mem::take(&mut self.carry).as_slice(), text].concat();
+            &joined
+        };
+        let (whole, part) = text.split_at(text.len() - incomplete(text));
+        self.parser.advance(&mut self.row, whole);
+        self.carry.extend(part);
+    }
+
     /// Gives up an escape sequence or a character that has not ended.
     fn cancel(&mut self) {
+        self.parser.advance(&mut self.row, &self.carry);
+        self.carry.clear();
         self.parser.advance(&mut self.row, CANCEL);
         self.run = 0;
     }
@@ -114,6 +132,16 @@ impl Lane {
             sink(LineEdit::Live(stream, live));
         }
     }
+}
+
+/// How many bytes at the end begin a character that is not complete.
+fn incomplete(text: &[u8]) -> usize {
+    let begins = |n: &usize| {
+        let tail = text.len().checked_sub(*n).and_then(|from| text.get(from..));
+        let error = tail.and_then(|t| std::str::from_utf8(t).err());
+        error.is_some_and(|e| e.valid_up_to() == 0 && e.error_len().is_none())
+    };
+    (1..4).find(begins).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -203,14 +231,15 @@ mod tests {
     fn a_character_split_between_chunks_stays_whole() {
         let mut decoder = Decoder::new();
         let mut lines = Vec::new();
-        for byte in "▌█é\n".as_bytes() {
-            decoder.feed(Stream::Out, &[*byte], &mut |edit| {
+        // The second piece ends a character, holds another one, and begins a third.
+        for piece in [&b"\xc3"[..], b"\xa9A\xe2", b"\x96", b"\x88\n"] {
+            decoder.feed(Stream::Out, piece, &mut |edit| {
                 if let LineEdit::Push(line) = edit {
                     lines.push(line.plain());
                 }
             });
         }
-        assert_eq!(lines, ["▌█é"]);
+        assert_eq!(lines, ["éA█"]);
     }
 
     #[test]
@@ -287,6 +316,32 @@ mod tests {
         assert!(long.cut);
         assert_eq!(long.plain().len(), super::super::row::MAX_CELLS);
         assert_eq!((next.plain().as_str(), next.cut), ("b", false));
+    }
+
+    #[test]
+    fn an_escape_sequence_that_never_ends_does_not_swallow_the_log() {
+        for start in ["\x1b]0;", "\x1bP1;2|", "\x1b_"] {
+            let mut input = start.as_bytes().to_vec();
+            input.resize(MAX_RUN, b'x');
+            input.extend(b"seen\n");
+            assert_eq!(texts(&input), ["seen"], "{start:?}");
+        }
+    }
+
+    #[test]
+    fn a_line_longer_than_a_run_is_the_same_in_any_pieces() {
+        let input = "é█".repeat(MAX_RUN / 2);
+        let whole = decode(input.as_bytes()).1;
+        let mut decoder = Decoder::new();
+        let mut live = None;
+        for piece in input.as_bytes().chunks(7777) {
+            decoder.feed(Stream::Err, piece, &mut |edit| {
+                if let LineEdit::Live(_, line) = edit {
+                    live = line;
+                }
+            });
+        }
+        assert_eq!(live, whole);
     }
 
     #[test]

@@ -21,9 +21,12 @@ pub mod serve;
 pub mod verb;
 pub mod versions;
 
+use std::borrow::Cow;
+
 use crate::domain::command::{Exit, Output};
 use crate::domain::event::{Facts, ProbeId, Subject};
 use crate::domain::problem::Problem;
+use crate::log::{Decoder, LineEdit, Stream};
 
 /// What a reader makes of an output.
 pub type Found = (Vec<Facts>, Vec<Problem>);
@@ -80,6 +83,24 @@ const REASON_CHARS: usize = 200;
 /// A line for a person: without control characters, cut at [`REASON_CHARS`].
 fn short(line: &str) -> String {
     line.chars().filter(|c| !c.is_control()).take(REASON_CHARS).collect()
+}
+
+/// Standard output as text without escape sequences: some tools colour even what goes to a pipe.
+fn plain(output: &Output) -> Cow<'_, str> {
+    let text = output.text();
+    if !text.contains('\x1b') {
+        return text;
+    }
+    let mut lines = String::new();
+    let mut take = |edit: LineEdit| match edit {
+        LineEdit::Push(line) => {
+            lines.push_str(&line.plain());
+            lines.push('\n');
+        }
+        LineEdit::Live(..) => {}
+    };
+    Decoder::new().feed(Stream::Out, text.as_bytes(), &mut take);
+    Cow::Owned(lines)
 }
 
 /// The exit code, when there is one.

@@ -16,6 +16,9 @@ use super::{Found, absent, code, docker, failure, json_line, not_there, short};
 /// Id of the script.
 pub const ID: &str = "probe.ray";
 
+/// Exit code of the Python program when its own time is over: it is ended by SIGALRM.
+const ALARM_CODE: u32 = 128 + 14;
+
 /// Asks Ray in a container; `port` is the GCS's.
 #[must_use]
 pub fn command(docker: &str, container: &str, port: u16, limit: Duration) -> Command {
@@ -56,6 +59,9 @@ pub fn parse(output: &Output) -> Found {
     let said = format!("{}\n{}", output.text(), output.error_text());
     if docker::not_running(&said) {
         return not_there(Subject::Ray, "the head's container does not run");
+    }
+    if code(output) == Some(ALARM_CODE) {
+        return absent(Subject::Ray, Problem::warning("Ray does not answer in time"));
     }
     if said.contains("nothing listens at") {
         return not_there(Subject::Ray, "Ray does not listen in the head's container");

@@ -7,7 +7,7 @@ echo '@@ state'
 # The code is looked for last: a verb may end while this runs.
 read -r pid 2>/dev/null <"$base/pid"
 # Another process may have got the number after a restart of the node; the verb's own one names its folder.
-if [ -n "$pid" ] && kill -0 "$pid" 2>/dev/null && grep -qF -e "$base" "/proc/$pid/cmdline" 2>/dev/null; then
+if [ -n "$pid" ] && kill -0 "$pid" 2>/dev/null && tr '\000' '\n' 2>/dev/null <"/proc/$pid/cmdline" | grep -qxF -e "$base"; then
   running=yes
 else
   running=no

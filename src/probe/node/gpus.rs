@@ -104,15 +104,17 @@ fn processes(section: Option<&Section>, groups: &Groups) -> (Vec<GpuProcess>, Op
     };
     let mut processes = Vec::new();
     let mut other = None;
+    let mut none = false;
     for line in &section.lines {
         match process(line, groups) {
             Some(p) => processes.push(p),
-            None if line.contains("No running") || line.contains(NO_DEVICE) => {}
+            None if line.contains("No running") || line.contains(NO_DEVICE) => none = true,
             None => other = Some(*line),
         }
     }
     let why = match (section.code, other) {
         (Some(0), None) => None,
+        (Some(_), None) if none => None,
         // Where a GPU can't tell, it says so in place of the list.
         (_, Some(line)) => Some(format!("nvidia-smi: {}", short(line.trim()))),
         (Some(code), None) => Some(format!("nvidia-smi ended with code {code}")),

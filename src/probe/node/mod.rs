@@ -16,7 +16,7 @@ use crate::domain::event::{Facts, Subject};
 use crate::domain::problem::Problem;
 
 use super::sections::Sections;
-use super::{Found, absent, failure};
+use super::{Found, absent, failure, plain};
 
 /// Id of the script.
 pub const ID: &str = "probe.node";
@@ -32,7 +32,7 @@ pub fn command(docker: &str, container: &str, ports: &[u16], limit: Duration) ->
 /// Reads its output. Each of the five subjects comes out once, as a value or as [`Facts::Absent`].
 #[must_use]
 pub fn parse(output: &Output) -> Found {
-    let text = output.text();
+    let text = plain(output);
     let sections = Sections::read(&text);
     let why = failure(output).unwrap_or_else(|| "the node's answer has no such part".to_owned());
     let groups = Groups::read(&sections);
