@@ -3,7 +3,10 @@
 //!
 //! The rest of this file says what holds for any bytes: no reader panics, and no cut of the input changes what a log comes to.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests stop where their input is not as it should be")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests stop where their input is not as it should be"
+)]
 
 #[path = "parsers/cases.rs"]
 mod cases;
