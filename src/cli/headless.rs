@@ -5,10 +5,14 @@ use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
+use crate::domain::Reading;
 use crate::domain::link::LinkState;
+use crate::domain::observed::NodeObserved;
+use crate::domain::reading::NOT_ASKED;
 use crate::domain::serving::Health;
 use crate::drive::{Console, ForFront};
 use crate::model::State;
+use crate::model::state::ServingState;
 
 use super::exit::Exit;
 use super::out;
@@ -90,11 +94,13 @@ pub(super) fn all_answered(state: &State) -> bool {
         .all(|n| is_down(&n.link) || (n.link.usable() && looked_at(n)))
 }
 
-fn looked_at(n: &crate::domain::observed::NodeObserved) -> bool {
-    let said = |known: bool, reason: Option<&str>| known || reason.is_some_and(|r| r != "not asked yet");
-    said(n.memory.value().is_some(), n.memory.reason())
-        && said(n.containers.value().is_some(), n.containers.reason())
-        && said(n.gpus.value().is_some(), n.gpus.reason())
+fn looked_at(n: &NodeObserved) -> bool {
+    asked(&n.memory) && asked(&n.containers) && asked(&n.gpus) && asked(&n.sockets) && asked(&n.fabric)
+}
+
+/// Whether there is an answer, be it that nothing can be known.
+fn asked<T>(reading: &Reading<T>) -> bool {
+    reading.value().is_some() || *reading.reason().unwrap_or_default() != *NOT_ASKED
 }
 
 /// Whether the server's state rests on what was asked since the start: rates from two scrapes where there is something to scrape.
@@ -108,17 +114,19 @@ pub(super) fn server_answered(state: &State) -> bool {
         _ if head_down => true,
         None => false,
         Some(Health::Ok) => {
-            let looked = |known: bool, reason: Option<&str>| known || reason.is_some_and(|r| r != "not asked yet");
-            let rates = looked(
-                state.server.generation.value().is_some(),
-                state.server.generation.reason(),
-            );
-            let models = looked(seen.models.value().is_some(), seen.models.reason());
-            let ray = looked(state.observed.ray.value().is_some(), state.observed.ray.reason());
-            let token = state.options.no_probe || state.server.state.word() != "answering";
-            rates && models && ray && token
+            let token = state.options.no_probe || state.server.state != ServingState::Answering;
+            asked(&state.server.generation) && asked(&seen.models) && asked(&state.observed.ray) && token
         }
-        Some(Health::Refused | Health::Status(_) | Health::Unreachable(_)) => state.server.state.word() != "unknown",
+        Some(Health::Refused | Health::Status(_) | Health::Unreachable(_)) => match state.server.state {
+            ServingState::Unknown => false,
+            // Where a load stands is in the log.
+            ServingState::Loading => state.nodes.iter().any(|n| n.load.stage.is_some()),
+            ServingState::Down
+            | ServingState::Answering
+            | ServingState::Ready
+            | ServingState::Degraded(_)
+            | ServingState::Failed(_) => true,
+        },
     }
 }
 

@@ -39,9 +39,12 @@ impl From<String> for Reason {
     }
 }
 
+/// Why nothing is known before the first question was answered.
+pub const NOT_ASKED: &str = "not asked yet";
+
 impl<T> Default for Reading<T> {
     fn default() -> Self {
-        Self::Absent(Reason::fixed("not asked yet"))
+        Self::Absent(Reason::fixed(NOT_ASKED))
     }
 }
 
