@@ -201,7 +201,11 @@ impl FilePosition {
 
 /// Follows a file inside a container. What `docker exec` starts there outlives its client; it ends with an input that the client keeps open.
 fn container_tail() -> String {
-    let inner = format!("{TAIL}tail -c \"+$((from + 1))\" -F \"$path\" </dev/null &\ncat >/dev/null\nkill $!\n");
+    let find: String = TAIL
+        .split_inclusive('\n')
+        .filter(|line| !line.starts_with('#'))
+        .collect();
+    let inner = format!("{find}tail -c \"+$((from + 1))\" -F \"$path\" </dev/null &\ncat >/dev/null\nkill $!\n");
     format!(
         "while echo; do sleep 5; done 2>/dev/null | \"$1\" exec -i \"$2\" /bin/sh -c {} tail \"$3\" \"$4\" \"$5\"\n",
         quote(&inner)
