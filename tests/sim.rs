@@ -3,10 +3,14 @@
 
 #[path = "sim/client.rs"]
 mod client;
+#[path = "sim/console.rs"]
+mod console;
 
-use bringup::domain::command::Command;
+use bringup::domain::NodeId;
+use bringup::domain::command::{Command, Exit};
 use bringup::sim::{Cluster, Options};
 use client::{LONG, docker, finish, http, jump, node, run, start, until};
+use console::Console;
 use russh::ChannelMsg;
 use serde_json::{Value, json};
 
@@ -345,4 +349,18 @@ async fn the_private_folder_is_private_and_goes_with_the_cluster() {
     );
     cluster.shutdown().await;
     assert!(!folder.exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_console_logs_in_by_the_config_that_the_cluster_wrote() {
+    let cluster = cluster(60.0).await;
+    let console = Console::connect(&cluster).await;
+    for id in console.config.node_ids() {
+        let said = console.run(id, &Command::argv(["docker", "ps", "-a"], LONG)).await;
+        assert_eq!((&said.exit, said.text().lines().count()), (&Exit::Code(0), 1));
+    }
+    let refused = console.node(NodeId(0)).tunnel("127.0.0.1", 8000).await;
+    assert!(refused.is_err());
+    console.close().await;
+    cluster.shutdown().await;
 }
