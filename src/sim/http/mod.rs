@@ -5,6 +5,8 @@
 mod dashboard;
 mod generate;
 mod openai;
+#[cfg(test)]
+mod tests;
 mod text;
 
 use std::convert::Infallible;
@@ -35,7 +37,7 @@ type Body = UnsyncBoxBody<Bytes, Infallible>;
 const MAX_BODY: usize = 8 << 20;
 
 /// How long a connection may go on after its server has ended, to send what it has to say.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// Serves one connection until either end goes, or what stands behind the door does.
 pub async fn serve<S>(shared: Arc<Shared>, door: Door, stream: S)

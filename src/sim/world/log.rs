@@ -7,6 +7,9 @@ use crate::sim::clock::Moment;
 /// Most lines kept of one container.
 const MAX_LINES: usize = 20_000;
 
+/// Distance of two lines that were written at once.
+const APART: Moment = Moment::from_micros(1);
+
 /// Owner of the lines of a container's first process; processes started later have other numbers.
 pub const FIRST_PROCESS: u64 = 0;
 
@@ -31,9 +34,16 @@ pub struct Log {
 }
 
 impl Log {
-    /// Adds a line after all lines that appear at the same moment or before.
-    pub fn push(&mut self, entry: Entry) {
-        let place = self.entries.partition_point(|e| e.at <= entry.at);
+    /// Adds a line after all lines that appear at the same moment or before. No two lines have the same date, as with Docker: who reads on from a date
+    /// would lose or repeat one.
+    pub fn push(&mut self, mut entry: Entry) {
+        let place = loop {
+            let place = self.entries.partition_point(|e| e.at <= entry.at);
+            match place.checked_sub(1).and_then(|before| self.entries.get(before)) {
+                Some(before) if before.at == entry.at => entry.at = before.at.saturating_add(APART),
+                Some(_) | None => break place,
+            }
+        };
         self.entries.insert(place, entry);
         if self.entries.len() > MAX_LINES {
             self.entries.pop_front();
@@ -110,6 +120,19 @@ mod tests {
         assert_eq!(log.next_at(Duration::from_secs(2)), Some(Duration::from_secs(5)));
         assert_eq!(texts(&log, 1, 9), (vec!["second".to_owned(), "later".to_owned()], 3));
         assert_eq!(texts(&log, 3, 9), (vec![], 3));
+    }
+
+    #[test]
+    fn lines_that_were_written_at_once_have_dates_of_their_own() {
+        let mut log = Log::default();
+        for text in ["a", "b", "c"] {
+            log.push(line(1, 0, text));
+        }
+        let (lines, _) = log.read(0, Duration::from_secs(2), 100);
+        assert!(
+            lines.windows(2).all(|w| w[0].at < w[1].at && w[0].text < w[1].text),
+            "{lines:?}"
+        );
     }
 
     #[test]

@@ -162,7 +162,7 @@ impl World {
                             .saturating_add(pace.secs(ray::JOIN))
                             .max(head_up.saturating_add(pace.secs(0.4)));
                         ray::say_worker(&mut container, calendar, now, joined);
-                        self.members.push(ray::member(&container, &id, false, joined));
+                        self.join(ray::member(&container, &id, false, joined));
                     }
                     None => ray::give_up(&mut container, pace, calendar, now, &at),
                 }

@@ -43,7 +43,20 @@ pub struct Member {
     pub dead: Option<(Moment, &'static str)>,
 }
 
+/// Most nodes that Ray's list holds; of those that are dead, the oldest goes first.
+const MAX_MEMBERS: usize = 256;
+
 impl World {
+    /// Adds a node to Ray's list.
+    pub(super) fn join(&mut self, member: Member) {
+        if self.members.len() >= MAX_MEMBERS
+            && let Some(dead) = self.members.iter().position(|m| m.dead.is_some())
+        {
+            self.members.remove(dead);
+        }
+        self.members.push(member);
+    }
+
     /// Ray's nodes as the dashboard lists them; empty when no head runs.
     pub fn ray_nodes(&self, now: Moment) -> Vec<&Member> {
         let head_runs = self
