@@ -16,8 +16,13 @@ pub enum Answer {
     },
     /// A container's log.
     Log(Tail),
-    /// Nothing, until the console ends it: a file that is followed and never written.
-    Silence,
+    /// These writes and then nothing, until the console ends it.
+    Silence {
+        /// To stdout.
+        out: String,
+        /// To stderr.
+        err: String,
+    },
 }
 
 /// One write.

@@ -80,7 +80,13 @@ impl Cluster {
                 .iter()
                 .zip(keys.iter().map(PrivateKey::public_key))
                 .collect();
-            Files::write(Files::new()?, &operator, address.port(), jump.public_key(), &hosts)
+            Files::write(
+                files::private_folder()?,
+                &operator,
+                address.port(),
+                jump.public_key(),
+                &hosts,
+            )
         });
         let gate = Gate {
             shared: Arc::clone(&shared),

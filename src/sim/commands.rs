@@ -7,6 +7,7 @@ use crate::domain::command::{ARGV, Command};
 use super::answer::Answer;
 use super::clock::Moment;
 use super::docker;
+use super::probes;
 
 use super::shared::Shared;
 use super::world::World;
@@ -56,6 +57,6 @@ fn on(
             docker::answer(world, node, args.get(1..).unwrap_or_default(), secret, now)
         }
         (ARGV, _) => Answer::unknown(program),
-        _ => Answer::unknown(id),
+        _ => probes::answer(world, node, id, args, now).unwrap_or_else(|| Answer::unknown(id)),
     }
 }

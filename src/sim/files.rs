@@ -31,18 +31,6 @@ pub struct Files {
 }
 
 impl Files {
-    /// Makes the folder, readable for nobody else.
-    pub fn new() -> Result<TempDir, SimError> {
-        let mut builder = tempfile::Builder::new();
-        builder.prefix("bringup-demo-");
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt as _;
-            builder.permissions(std::fs::Permissions::from_mode(0o700));
-        }
-        builder.tempdir().map_err(SimError::Files)
-    }
-
     /// Writes everything into the folder.
     pub fn write(
         dir: TempDir,
@@ -88,6 +76,18 @@ impl Files {
     pub fn config_text(&self) -> &str {
         &self.text
     }
+}
+
+/// Makes the folder, readable for nobody else.
+pub fn private_folder() -> Result<TempDir, SimError> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix("bringup-demo-");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        builder.permissions(std::fs::Permissions::from_mode(0o700));
+    }
+    builder.tempdir().map_err(SimError::Files)
 }
 
 /// Writes a file that only its owner reads.

@@ -15,6 +15,7 @@ mod commands;
 mod docker;
 mod files;
 mod http;
+mod probes;
 mod server;
 mod session;
 mod shared;

@@ -232,10 +232,10 @@ impl Handler for Connection {
             Place::Node(n) => Some(n),
         };
         let (shared, command) = (Arc::clone(&self.gate.shared), data.to_vec());
-        self.gate.shared.tasks.spawn(async move {
-            let _slot = slot;
-            session::run(shared, node, own, command).await;
-        });
+        self.gate
+            .shared
+            .tasks
+            .spawn(session::run(shared, node, own, command, slot));
         Ok(())
     }
 

@@ -48,8 +48,15 @@ struct Heard {
     beats: u64,
 }
 
-/// Runs what an exec request asks for on a node (`None`: on the jump host, which has neither docker nor a world).
-pub async fn run(shared: Arc<Shared>, node: Option<usize>, channel: Channel<Msg>, command: Vec<u8>) {
+/// Runs what an exec request asks for on a node (`None`: on the jump host, which has neither docker nor a world). `place` is its place among the
+/// connection's channels.
+pub async fn run(
+    shared: Arc<Shared>,
+    node: Option<usize>,
+    channel: Channel<Msg>,
+    command: Vec<u8>,
+    place: impl Send + 'static,
+) {
     let (read, write) = channel.split();
     let framed = command == BOOTSTRAP.as_bytes();
     let (tell, heard) = watch::channel(Heard::default());
@@ -70,13 +77,12 @@ pub async fn run(shared: Arc<Shared>, node: Option<usize>, channel: Channel<Msg>
         let _ = write.exit_status(code).await;
         let _ = write.eof().await;
     }
+    // Free before the client knows: it may open another channel at once.
+    drop(place);
     let _ = write.close().await;
-    // The client's own close, or the end of the connection, ends the reader.
-    let _ = tokio::time::timeout(CLOSING, reader).await;
+    // russh does not tell a channel that this side has closed of the other side's close.
+    reader.abort();
 }
-
-/// How long a closed channel waits for the client's close.
-const CLOSING: Duration = Duration::from_secs(5);
 
 /// Writes to stdout or stderr; `None` when the client has gone.
 async fn put(write: &ChannelWriteHalf<Msg>, err: bool, text: String) -> Option<()> {
@@ -212,7 +218,11 @@ async fn give(shared: &Shared, write: &ChannelWriteHalf<Msg>, answer: Answer, as
             Some(code)
         }
         Answer::Log(tail) => follow_log(shared, write, tail).await,
-        Answer::Silence => std::future::pending().await,
+        Answer::Silence { out, err } => {
+            put(write, false, out).await?;
+            put(write, true, err).await?;
+            std::future::pending().await
+        }
     }
 }
 

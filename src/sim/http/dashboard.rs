@@ -5,15 +5,12 @@ use hyper::{Request, Response, StatusCode};
 use serde_json::{Value, json};
 
 use crate::sim::shared::Shared;
-use crate::sim::world::ray::RAY_VERSION;
+use crate::sim::world::ray::{CPUS, RAY_VERSION};
 
 use super::{Body, full, stamped, text};
 
 /// Bytes of memory that Ray counts on a node, and of its object store.
 const MEMORY: [f64; 2] = [84_557_250_560.0, 36_238_821_376.0];
-
-/// CPU cores of a node.
-const CPUS: f64 = 20.0;
 
 /// Answers one request.
 pub fn answer(shared: &Shared, request: &Request<Incoming>) -> Response<Body> {

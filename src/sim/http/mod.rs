@@ -101,9 +101,7 @@ async fn model(shared: Arc<Shared>, number: u64, request: Request<Incoming>) -> 
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let response = route(&shared, number, request).await;
     shared.change(|world, now| {
-        let quiet = world
-            .server(number)
-            .is_none_or(|s| s.spec.quiet_paths.iter().any(|p| *p == path));
+        let quiet = world.server(number).is_none_or(|s| s.spec.quiet_paths.contains(&path));
         if !quiet {
             let status = response.status();
             let reason = status.canonical_reason().unwrap_or("");

@@ -9,6 +9,9 @@ use super::log::{Entry, FIRST_PROCESS};
 /// Ray's version in the simulated image.
 pub const RAY_VERSION: &str = "2.53.0";
 
+/// CPU cores that Ray counts on a node.
+pub const CPUS: f64 = 20.0;
+
 /// Seconds from `docker run` of the head to its listeners.
 pub(super) const HEAD_UP: f64 = 2.0;
 

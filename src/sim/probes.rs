@@ -1,0 +1,270 @@
+//! The console's own scripts, by id: what they print on a node of the world.
+//!
+//! The formats are those that the readers in [`crate::probe`] expect; a test reads every answer back with them.
+
+use std::fmt::Write as _;
+
+use serde_json::json;
+
+use crate::domain::container::label;
+use crate::engine::{script, stop, vllm_ray};
+use crate::probe;
+
+use super::answer::Answer;
+use super::clock::Moment;
+use super::docker;
+use super::world::host::{Container, EXTERNAL_INTERFACE, FABRIC_INTERFACE, Host, Ray};
+use super::world::load::VLLM_VERSION;
+use super::world::ray::{CPUS, RAY_VERSION};
+use super::world::script::pid;
+use super::world::{PYTHON_VERSION, World};
+
+/// Seconds that the versions probe takes: it runs the image.
+const VERSIONS: f64 = 1.5;
+
+/// Seconds that Ray takes to answer a program in its container.
+const ASK_RAY: f64 = 0.6;
+
+/// Seconds that a stopped server takes to end.
+const STOP_SERVE: f64 = 2.0;
+
+/// User id of Docker's own processes, which an ordinary login may not look into.
+const ROOT: u32 = 0;
+
+/// Answers a script; `None` when there is none of that id.
+pub fn answer(world: &mut World, node: usize, id: &str, args: &[String], now: Moment) -> Option<Answer> {
+    let arg = |n: usize| args.get(n).map_or("", String::as_str);
+    let answer = match id {
+        probe::node::ID => Answer::now(sections(world, node, arg(1), now)?, "", 0),
+        probe::versions::ID => versions(world, node, arg(1)),
+        probe::ray::ID => inside(world, node, arg(1), now, |c| ray(world, c, arg(2), now)),
+        probe::serve::ID => inside(world, node, arg(1), now, |c| serving(world, c, now)),
+        // No demo node has a verb of the script engine, nor the user's script.
+        probe::verb::ID => Answer::now("@@ none\n", "", 0),
+        script::VERB => Answer::now("", format!("there is no {} (in /home/aurora)\n", arg(2)), 127),
+        script::VERB_CLEAN => Answer::now("", "", 0),
+        probe::logs::FILE_ID => no_file(arg(0)),
+        probe::logs::CONTAINER_FILE_ID => match world.hosts.get(node).and_then(|h| h.find(arg(1))) {
+            Some(c) if c.runs(now) => no_file(arg(2)),
+            Some(_) | None => inside(world, node, arg(1), now, |_| Answer::now("", "", 0)),
+        },
+        stop::STOP_SERVE => stop_serve(world, node, arg(1), arg(2) == "any", now),
+        vllm_ray::KEEP_PER_NODE_ID => inside(world, node, arg(1), now, |_| Answer::now("", "", 0)),
+        _ => return None,
+    };
+    Some(answer)
+}
+
+/// The sections of the node probe.
+fn sections(world: &World, node: usize, name: &str, now: Moment) -> Option<String> {
+    let host = world.hosts.get(node)?;
+    let mut out = String::new();
+    let mut section = |name: &str, text: &str| {
+        let _ = write!(out, "@@ {name}\n{text}@= 0\n");
+    };
+    section("clock", &format!("{}\n", world.calendar.unix_seconds(now)));
+    let m = world.memory(node, now)?;
+    section(
+        "memory",
+        &format!(
+            "MemTotal:       {} kB\nMemFree:        {} kB\nMemAvailable:   {} kB\nBuffers:          184320 kB\nCached:         {} kB\nSwapCached:            0 kB\nSwapTotal:      16777212 kB\nSwapFree:       16777212 kB\n",
+            m.total, m.free, m.available, m.cached
+        ),
+    );
+    section("interfaces", &interfaces(host));
+    section("sockets", &sockets(world, node, now));
+    section("owners", "");
+    let gpu = world.gpu(node, now)?;
+    section(
+        "gpus",
+        &format!(
+            "0, NVIDIA GB10, {}, [N/A], [N/A], {:.2}, {}\n",
+            gpu.utilization, gpu.watts, gpu.degrees
+        ),
+    );
+    let apps = world.apps(node, now);
+    let uuid = format!("GPU-9b1f4c62-5e0d-7a11-8f3e-{:012x}", node + 1);
+    let list: String = apps
+        .iter()
+        .map(|a| format!("{uuid}, {}, {}, {}\n", a.pid, a.name, a.mib))
+        .collect();
+    section("apps", &list);
+    let groups: String = apps
+        .iter()
+        .map(|a| format!("{} 0::/system.slice/docker-{}.scope\n", a.pid, a.container))
+        .collect();
+    section("cgroups", &groups);
+    let shown = host
+        .containers
+        .iter()
+        .filter(|c| c.runs(now) || c.name == name || c.labels.contains_key(label::CLUSTER));
+    let list: String = shown.map(|c| format!("{}\n", inspected(world, c, now))).collect();
+    section("containers", &list);
+    Some(out)
+}
+
+fn interfaces(host: &Host) -> String {
+    let names = ["lo", EXTERNAL_INTERFACE, FABRIC_INTERFACE, "docker0"];
+    let mut out: String = names.iter().map(|n| format!("name {n}\n")).collect();
+    out.push_str("infiniband\n");
+    let (external, fabric) = (&host.external, &host.fabric);
+    let lines = [
+        "1: lo    inet 127.0.0.1/8 scope host lo\\       valid_lft forever preferred_lft forever".to_owned(),
+        format!("2: {EXTERNAL_INTERFACE}    inet {external}/24 brd 10.1.230.255 scope global {EXTERNAL_INTERFACE}\\       valid_lft forever preferred_lft forever"),
+        format!("4: {FABRIC_INTERFACE}    inet {fabric}/24 brd 192.168.200.255 scope global {FABRIC_INTERFACE}\\       valid_lft forever preferred_lft forever"),
+        "7: docker0    inet 172.17.0.1/16 brd 172.17.255.255 scope global docker0\\       valid_lft forever preferred_lft forever".to_owned(),
+    ];
+    for line in lines {
+        out.push_str(&line);
+        out.push('\n');
+    }
+    out
+}
+
+/// Listening sockets as the script prints them: `ADDRESS:PORT UID INODE`, the address as the kernel writes it.
+fn sockets(world: &World, node: usize, now: Moment) -> String {
+    const ANY: &str = "00000000000000000000000000000000";
+    const LOOPBACK: &str = "0100007F";
+    let mut ports = vec![("00000000", 22_u16)];
+    for c in world.hosts.get(node).map_or(&[][..], |h| &h.containers) {
+        if let Ray::Head { port, dashboard, up } = c.ray
+            && c.runs(now)
+            && up <= now
+        {
+            ports.extend([(ANY, port), (LOOPBACK, dashboard)]);
+        }
+    }
+    if let Some(server) = world.server_on(node, now).filter(|s| s.serves(now)) {
+        ports.push(("00000000", server.spec.port));
+    }
+    let lines = ports
+        .iter()
+        .map(|(address, port)| format!("{address}:{port:04X} {ROOT} {}\n", 20_000 + u32::from(*port)));
+    lines.collect()
+}
+
+/// A container as the script's `docker inspect` template prints it.
+fn inspected(world: &World, c: &Container, now: Moment) -> String {
+    let runs = c.runs(now);
+    let code = c.end.filter(|_| !runs).map_or(0, |e| e.code);
+    json!({
+        "id": c.id, "name": format!("/{}", c.name), "image": c.image, "status": if runs { "running" } else { "exited" }, "code": code, "oom": false,
+        "pid": if runs { c.pid } else { 0 }, "started": world.calendar.docker(c.started), "restarts": 0, "labels": c.labels,
+    })
+    .to_string()
+}
+
+fn versions(world: &World, node: usize, image: &str) -> Answer {
+    match world
+        .hosts
+        .get(node)
+        .and_then(|h| h.images.get(&docker::reference(image)))
+    {
+        Some(found) => {
+            let seen = json!({"python": PYTHON_VERSION, "missing": [], "ray": RAY_VERSION, "vllm": VLLM_VERSION});
+            Answer::after(
+                world.pace.secs(VERSIONS),
+                format!("image {}\n{seen}\n", found.id),
+                "",
+                0,
+            )
+        }
+        None => Answer::now("", format!("Error response from daemon: No such image: {image}\n"), 1),
+    }
+}
+
+/// A file that is followed and never written.
+fn no_file(path: &str) -> Answer {
+    Answer::Silence {
+        out: "@@ from 0\n".to_owned(),
+        err: format!("tail: cannot open '{path}' for reading: No such file or directory\n"),
+    }
+}
+
+/// What a program inside a container answers, if the container runs.
+fn inside(world: &World, node: usize, name: &str, now: Moment, answer: impl Fn(&Container) -> Answer) -> Answer {
+    match world.hosts.get(node).and_then(|h| h.find(name)) {
+        None => Answer::now(
+            "",
+            format!("Error response from daemon: No such container: {name}\n"),
+            1,
+        ),
+        Some(c) if !c.runs(now) => Answer::now(
+            "",
+            format!("Error response from daemon: container {} is not running\n", c.id),
+            1,
+        ),
+        Some(c) => answer(c),
+    }
+}
+
+fn ray(world: &World, container: &Container, port: &str, now: Moment) -> Answer {
+    let members = world.ray_nodes(now);
+    if members.is_empty() {
+        let own = &container.address;
+        return Answer::now(
+            "",
+            format!("nothing listens at 127.0.0.1:{port} nor at {own}:{port}\n"),
+            1,
+        );
+    }
+    let nodes: Vec<_> = members
+        .into_iter()
+        .map(|m| {
+            let dead = m.dead.filter(|(at, _)| *at <= now);
+            json!({
+                "id": m.id, "address": m.address, "alive": dead.is_none(), "head": m.head, "cpus": CPUS, "gpus": f64::from(m.gpus),
+                "message": dead.map(|(_, why)| why),
+            })
+        })
+        .collect();
+    Answer::after(
+        world.pace.secs(ASK_RAY),
+        format!("{}\n", json!({ "nodes": nodes })),
+        "",
+        0,
+    )
+}
+
+/// Model-server processes of a container: the server and its engine.
+fn serving(world: &World, container: &Container, now: Moment) -> Answer {
+    let mut processes = Vec::new();
+    for s in world
+        .servers
+        .iter()
+        .filter(|s| s.container == container.id && s.runs(now))
+    {
+        let up = now.saturating_sub(s.started).as_secs();
+        let own = pid::API + u32::try_from(s.number.saturating_sub(1)).unwrap_or(0) * 200;
+        let command = format!("/usr/bin/python3 /usr/local/bin/vllm serve {}", s.spec.args.join(" "));
+        processes.push(json!({"pid": own, "parent": 0, "mark": s.mark, "command": command, "up": up}));
+        if s.mark.is_some() && up >= 5 {
+            processes.push(
+                json!({"pid": own + 44, "parent": own, "mark": s.mark, "command": "VLLM::EngineCore", "up": up - 5}),
+            );
+        }
+    }
+    Answer::now(format!("{}\n", json!({ "processes": processes })), "", 0)
+}
+
+fn stop_serve(world: &mut World, node: usize, name: &str, any: bool, now: Moment) -> Answer {
+    let Some(id) = world
+        .hosts
+        .get(node)
+        .and_then(|h| h.find(name))
+        .filter(|c| c.runs(now))
+        .map(|c| c.id.clone())
+    else {
+        return inside(world, node, name, now, |_| Answer::now("", "", 0));
+    };
+    let took = world.pace.secs(STOP_SERVE);
+    match world.stop_servers(&id, any, now.saturating_add(took)) {
+        0 => Answer::now("no model server runs\n", "", 0),
+        n => {
+            let pids: String = (0..n)
+                .map(|i| format!(" {}", usize::try_from(pid::API).unwrap_or(0) + i * 200))
+                .collect();
+            Answer::after(took, format!("ending:{pids}\nended\n"), "", 0)
+        }
+    }
+}
