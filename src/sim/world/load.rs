@@ -427,6 +427,8 @@ fn warm(s: &mut Script, spec: &Spec, around: &Around<'_>) {
 mod tests {
     use super::super::spec::TOTAL_GIB;
     use super::*;
+    use crate::domain::load::{LineFact, Stage, Transport};
+    use crate::engine::grammar::read_line;
     use std::time::Duration;
 
     fn words(text: &str) -> Vec<String> {
@@ -469,6 +471,51 @@ mod tests {
             (*last, text.as_str()),
             (marks.ready, "INFO:     Application startup complete.")
         );
+    }
+
+    #[test]
+    fn the_engines_grammar_reads_every_stage_in_order() {
+        let ranks = words("192.168.200.12 192.168.200.13");
+        let spec = Spec::parse(&words("m -tp 2"));
+        let (mut lines, _) = load(
+            &spec,
+            &around(&ranks),
+            Duration::ZERO,
+            Pace::new(1.0),
+            Calendar::at(Duration::ZERO),
+        );
+        lines.sort_by_key(|(at, _)| *at);
+        let facts: Vec<LineFact> = lines.iter().flat_map(|(_, text)| read_line(text)).collect();
+        let mut stages: Vec<Stage> = Vec::new();
+        for fact in &facts {
+            if let LineFact::Stage(stage) | LineFact::Bar { stage, .. } = fact
+                && stages.last() != Some(stage)
+            {
+                stages.push(*stage);
+            }
+        }
+        let all = [
+            Stage::Starting,
+            Stage::WaitingForGpus,
+            Stage::Distributed,
+            // What comes between `Starting to load` and the first shard.
+            Stage::Download,
+            Stage::Weights,
+            Stage::Compile,
+            Stage::KvCache,
+            Stage::Graphs,
+            Stage::Warmup,
+            Stage::Listening,
+        ];
+        assert_eq!(stages, all, "{facts:?}");
+        let bar = |stage, done, total| LineFact::Bar { stage, done, total };
+        assert!(
+            facts.contains(&bar(Stage::Weights, 25, 41))
+                && facts.contains(&bar(Stage::Weights, 41, 41))
+                && facts.contains(&bar(Stage::Graphs, 35, 35))
+        );
+        assert!(facts.contains(&LineFact::Transport(Transport::Ib)));
+        assert!(!facts.iter().any(|f| matches!(f, LineFact::Failure(_))), "{facts:?}");
     }
 
     #[test]
