@@ -16,7 +16,7 @@ use russh::keys::{PrivateKeyWithHashAlg, PublicKeyOrCertificate, known_hosts, lo
 use russh::{Channel, ChannelMsg};
 
 /// Long enough for the busiest machine; nothing waits for it to pass.
-pub const LONG: Duration = Duration::from_secs(60);
+pub const LONG: Duration = Duration::from_secs(120);
 
 pub struct Check {
     host: String,

@@ -5,6 +5,7 @@
 
 pub mod gauges;
 pub mod host;
+pub mod launch;
 pub mod load;
 pub mod log;
 pub mod ray;
@@ -173,6 +174,7 @@ impl World {
         if let Some(host) = self.hosts.get_mut(node) {
             host.containers.insert(0, container);
         }
+        self.launch_waiting(now);
         Ok(id)
     }
 

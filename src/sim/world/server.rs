@@ -2,23 +2,19 @@
 
 use std::time::Duration;
 
-use crate::domain::serving::SERVE_MARK;
 use crate::sim::clock::Moment;
 
 use super::World;
-use super::host::{Container, FABRIC_INTERFACE, Host, Ray};
-use super::load::{self, Marks, Nccl};
+use super::host::{Container, Ray};
+use super::launch::Found;
+use super::load::Marks;
 use super::log::Entry;
-use super::ray::Member;
 use super::script::pid;
 use super::spec::Spec;
 use super::stats::Stats;
 
 /// Seconds in which a stopped server lets go of the GPU.
 pub(super) const LET_GO: f64 = 1.0;
-
-/// Most servers that are remembered; the oldest that ended goes first.
-const MAX_SERVERS: usize = 8;
 
 /// Period of the throughput lines, by the real clock.
 const REPORT_PERIOD: Duration = Duration::from_secs(10);
@@ -42,18 +38,21 @@ pub struct Server {
     pub pid: u32,
     /// When it was started.
     pub started: Moment,
-    /// Stages; `None` when it waits for GPUs for ever.
+    /// Stages; `None` while it waits for GPUs.
     pub marks: Option<Marks>,
     /// When it ends, once that is known.
     pub end: Option<Moment>,
     /// Its counters.
     pub stats: Stats,
-    reported: Report,
+    /// What it found around it.
+    pub(super) found: Found,
+    /// What its last throughput line told.
+    pub(super) reported: Report,
 }
 
 /// What the last throughput line told.
 #[derive(Debug, Default)]
-struct Report {
+pub(super) struct Report {
     at: Moment,
     prompt: u64,
     generated: u64,
@@ -118,99 +117,6 @@ impl World {
         self.servers.iter().find(|s| s.number == number)
     }
 
-    /// Starts `vllm serve` in a container, detached.
-    pub fn serve(&mut self, node: usize, name: &str, env: &[(String, String)], words: &[String], now: Moment) {
-        let (pace, calendar) = (self.pace, self.calendar);
-        let Some(container) = self.hosts.get(node).and_then(|h| h.find(name)) else {
-            return;
-        };
-        let container_id = container.id.clone();
-        let variable = |key: &str| {
-            env.iter()
-                .rev()
-                .find(|(k, _)| k == key)
-                .map(|(_, v)| v.clone())
-                .or_else(|| container.env(key).map(str::to_owned))
-        };
-        let mut spec = Spec::parse(words);
-        spec.api_key = spec.api_key.or_else(|| variable("VLLM_API_KEY"));
-        let mark = env.iter().rev().find(|(k, _)| k == SERVE_MARK).map(|(_, v)| v.clone());
-        let ray = variable("RAY_ADDRESS").unwrap_or_else(|| "auto".to_owned());
-        let hcas =
-            variable("NCCL_IB_HCA").filter(|_| container.devices.iter().any(|d| d.starts_with("/dev/infiniband")));
-        let nccl = variable("NCCL_DEBUG").filter(|v| v == "INFO").map(|_| Nccl {
-            hcas: hcas.as_deref(),
-            interface: FABRIC_INTERFACE,
-        });
-        let begin = match container.ray {
-            Ray::Head { up, .. } => now.max(up),
-            Ray::Worker { .. } | Ray::None => now,
-        };
-        let busy = self.servers.iter().any(|s| s.runs(now));
-        let ranks = self.ranks(spec.tp, node, begin);
-        let addresses: Vec<String> = ranks.iter().map(|(_, a)| a.clone()).collect();
-        let around = load::Around {
-            ray: &ray,
-            ranks: &addresses,
-            nccl,
-        };
-        let enough = u32::try_from(ranks.len()).is_ok_and(|n| n == spec.tp);
-        let (lines, marks, end) = if enough && !busy {
-            let (lines, marks) = load::load(&spec, &around, begin, pace, calendar);
-            (lines, Some(marks), None)
-        } else {
-            let (lines, end) = load::starve(&spec, &around, begin, pace, calendar);
-            (lines, None, Some(end))
-        };
-        self.starts += 1;
-        let number = self.starts;
-        let pid = self.hosts.get_mut(node).map_or(0, Host::new_pid);
-        if let Some(container) = self.hosts.get_mut(node).and_then(|h| h.find_mut(name)) {
-            for (at, text) in lines {
-                container.log.push(Entry {
-                    at,
-                    owner: number,
-                    err: false,
-                    text,
-                });
-            }
-        }
-        if self.servers.len() >= MAX_SERVERS {
-            let ended = self.servers.iter().position(|s| !s.runs(now)).unwrap_or(0);
-            self.servers.remove(ended);
-        }
-        self.servers.push(Server {
-            number,
-            mark,
-            spec,
-            container: container_id,
-            node,
-            ranks: ranks.into_iter().map(|(id, _)| id).collect(),
-            pid,
-            started: now,
-            marks,
-            end,
-            stats: Stats::default(),
-            reported: Report::default(),
-        });
-    }
-
-    /// Containers and addresses of the nodes that get a rank, the server's own first. Fewer than asked when Ray has too few GPUs.
-    fn ranks(&self, tp: u32, node: usize, now: Moment) -> Vec<(String, String)> {
-        let own = self.hosts.get(node).map_or("", |h| h.fabric.as_str());
-        let mut alive: Vec<&Member> = self
-            .members
-            .iter()
-            .filter(|m| m.from <= now && m.dead.is_none_or(|(at, _)| at > now))
-            .collect();
-        alive.sort_by_key(|m| (m.address != own, m.from));
-        alive
-            .iter()
-            .flat_map(|m| (0..m.gpus).map(|_| (m.container.clone(), m.address.clone())))
-            .take(usize::try_from(tp).unwrap_or(usize::MAX))
-            .collect()
-    }
-
     /// Ends servers in a container: those with our mark, or any. Gives their process ids inside the container.
     pub fn stop_servers(&mut self, container: &str, any: bool, at: Moment) -> usize {
         let doomed: Vec<u64> = self
@@ -222,6 +128,8 @@ impl World {
         for number in &doomed {
             self.end_server(*number, at);
         }
+        // One that waits for these GPUs gets them.
+        self.launch_waiting(at.saturating_add(self.pace.secs(LET_GO)));
         doomed.len()
     }
 

@@ -175,6 +175,44 @@ fn a_second_server_waits_for_gpus_that_the_first_holds() {
 }
 
 #[test]
+fn a_server_that_waits_loads_when_the_missing_worker_joins() {
+    let mut w = world();
+    w.run(0, ray("--head", "192.168.200.12"), at(0)).unwrap();
+    serve(&mut w, at(2));
+    assert!(log(&w, 0, at(20)).iter().any(|l| l.contains("specs for 10 seconds")));
+    w.run(1, ray("--address=192.168.200.12:6379", "192.168.200.13"), at(30))
+        .unwrap();
+    let server = w.server_on(0, at(90)).unwrap();
+    assert!(server.serves(at(90)) && server.ranks.len() == 2);
+    let lines = log(&w, 0, at(200));
+    assert!(!lines.iter().any(|l| l.contains("specs for 30 seconds")));
+    assert_eq!(
+        lines
+            .iter()
+            .filter(|l| l.contains("Application startup complete"))
+            .count(),
+        1
+    );
+}
+
+#[test]
+fn a_server_that_waits_gets_the_gpus_of_one_that_is_stopped() {
+    let mut w = cluster();
+    serve(&mut w, at(10));
+    w.serve(
+        0,
+        "vllm-qwen35",
+        &[],
+        &words("m --tensor-parallel-size 2 --port 8001"),
+        at(15),
+    );
+    let id = w.hosts[0].find("vllm-qwen35").unwrap().id.clone();
+    assert_eq!(w.stop_servers(&id, false, at(40)), 1, "the second one has no mark");
+    let left = w.server_on(0, at(101)).unwrap();
+    assert!(left.spec.port == 8001 && left.serves(at(101)));
+}
+
+#[test]
 fn a_server_without_enough_gpus_waits() {
     let mut w = world();
     w.run(0, ray("--head", "192.168.200.12"), at(0)).unwrap();
