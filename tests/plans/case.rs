@@ -72,6 +72,9 @@ struct Seen {
     gpu: Option<Vec<String>>,
     /// Model servers: `ours`, `other` (another configuration's) or the command line of a foreign one.
     serve: Option<Vec<String>>,
+    /// The list of model servers was not read yet.
+    #[serde(default)]
+    serve_unknown: bool,
     /// `running VERB` or `ended VERB CODE`.
     verb: Option<String>,
 }
@@ -188,7 +191,7 @@ impl Seen {
             fabric: known(self.fabric(config, id)),
             image: self.image(id),
             versions: known(self.versions(id)),
-            serve: if head {
+            serve: if head && !self.serve_unknown {
                 known(self.serve(config))
             } else {
                 Reading::default()

@@ -77,7 +77,13 @@ impl<'a> Maker<'a> {
             if all(&step.after) {
                 notes.push(format!("{}: true already, will be skipped", step.title));
             } else if all(&step.under_way) {
-                notes.push(format!("{}: under way already, will be waited for", step.title));
+                let missing = step.after.iter().any(|c| self.fails(c));
+                let text = if missing {
+                    "under way already, will be waited for"
+                } else {
+                    "runs already, will not be started again"
+                };
+                notes.push(format!("{}: {text}", step.title));
             }
         }
         self.plan.notes.extend(notes);
@@ -105,6 +111,11 @@ impl<'a> Maker<'a> {
 
     fn holds(&self, condition: &Condition) -> bool {
         self.judge(condition).holds()
+    }
+
+    /// Whether it is known not to hold. What is not known yet refuses nothing: the step looks again.
+    fn fails(&self, condition: &Condition) -> bool {
+        matches!(self.judge(condition), Verdict::Fails { .. })
     }
 
     /// Adds a step with the defaults of a check that needs no command.

@@ -139,7 +139,7 @@ impl Maker<'_> {
 
     fn start(&mut self, node: NodeId, kind: StepKind, title: String, before: Vec<Condition>, after: Vec<Condition>) {
         self.known_container(node);
-        if !self.started(node) {
+        if self.fails(&Condition::StartUnderWay(node)) {
             // The name is told by `known_container` with more to say; a membership may come true by an earlier step.
             for condition in before
                 .iter()
@@ -281,7 +281,7 @@ impl Maker<'_> {
     fn serve_step(&mut self) {
         let head = self.config.head();
         let port = Condition::PortFree(head, self.config.serve.port);
-        if !self.holds(&Condition::ServeUnderWay) {
+        if self.fails(&Condition::ServeUnderWay) {
             self.refuse_unless(&port);
         }
         self.known_server(head);
