@@ -1,10 +1,13 @@
 //! How a command travels to a node and how it ends there.
 //!
 //! The console sends one constant exec string, [`BOOTSTRAP`], which means the same to sh, bash, zsh, fish and csh. Everything else comes on standard
-//! input ([`frame`]): a first line, the wrapper's text, the script, the secret's line if the command has one, and from then on one newline every
-//! [`HEARTBEAT`]. The wrapper (`wrapper.sh`, plain POSIX sh) prints the nonce on a line of its own on both outputs: what a login shell printed before
-//! it is noise ([`Preamble`] drops it). Then it runs the script with /dev/null or the secret as standard input and ends the script's whole process
-//! group at the end of file, after [`SILENCE`] without a newline, and when its limit is over. The exit code is the script's.
+//! input. First a [`frame`]: a line, the wrapper's text, the script. The wrapper (`wrapper.sh`, plain POSIX sh) prints the nonce on a line of its own
+//! on both outputs: what a login shell printed before it is noise ([`Preamble`] drops it). Only then the console sends the line that lets the script
+//! begin, empty or with the secret: a command whose nonce has not come has certainly not begun, and no secret reaches a login shell. From then on it
+//! sends one newline every [`HEARTBEAT`].
+//!
+//! The wrapper runs the script with /dev/null or the secret as standard input and ends the script's whole process group at the end of file, after
+//! [`SILENCE`] without a newline, and when its limit is over. The exit code is the script's.
 //!
 //! A script that arrives in part is never run: its last line must be `# end NONCE`.
 //!
@@ -60,7 +63,7 @@ pub struct Header {
     pub silence_seconds: u64,
     /// Whole seconds between two looks at the clock.
     pub tick_seconds: u64,
-    /// Whether a line with a secret follows the script.
+    /// Whether the line that lets the script begin holds a secret.
     pub secret: bool,
 }
 
@@ -130,7 +133,7 @@ impl Header {
     }
 }
 
-/// The bytes to send for a command, before its secret's line and the heartbeat.
+/// The bytes to send for a command, before the line that lets it begin and the heartbeat.
 #[must_use]
 pub fn frame(command: &Command, nonce: &str) -> Vec<u8> {
     Header::of(command, nonce).frame(&command.render())
@@ -143,7 +146,7 @@ pub struct Frame {
     pub header: Header,
     /// The script, as [`Command::render`] made it.
     pub script: String,
-    /// Bytes that the frame took; the secret's line and the heartbeat follow.
+    /// Bytes that the frame took; the line that lets it begin and the heartbeat follow.
     pub consumed: usize,
 }
 

@@ -1,5 +1,6 @@
-# $h holds: bytes of the script, nonce, kind, limit, silence, tick, secret or "-". Standard input: the script, the secret's line if any, then a
-# newline every few seconds. Three watchers write words into one pipe; the block after it is the only one that decides.
+# $h holds: bytes of the script, nonce, kind, limit, silence, tick, secret or "-". Standard input: the script; after the nonce a line that lets it
+# begin, which holds the secret if there is one; then a newline every few seconds. Three watchers write words into one pipe; the block after it is
+# the only one that decides.
 set -- $h
 LC_ALL=C PATH="$PATH:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin:/snap/bin"
 BRINGUP=$(dd bs="$1" count=1 iflag=fullblock 2>/dev/null || dd ibs=1 count="$1" 2>/dev/null)
@@ -11,10 +12,10 @@ body='eval "unset BRINGUP; $BRINGUP"'
 beat='while sleep "$0"; do echo tick; done'
 echo "$2"
 echo "$2" >&2
+IFS= read -r key || exit 125
 exec 3<&0 4>&1 5>&2 </dev/null >/dev/null 2>&1
 {
   if [ "$7" = secret ]; then
-    IFS= read -r key <&3 || exit
     printf '%s\n' "$key" | $own /bin/sh -c "$body" bringup >&4 2>&5 3<&- 4>&- 5>&- &
   else
     $own /bin/sh -c "$body" bringup >&4 2>&5 3<&- 4>&- 5>&- &

@@ -36,8 +36,10 @@ const BAD_FRAME: u32 = 125;
 /// What the reading task has seen.
 #[derive(Debug, Clone, Default)]
 struct Heard {
-    /// The frame, once it is complete, and the secret's line if it has one.
-    frame: Option<Arc<(Frame, Option<String>)>>,
+    /// The frame, once it is complete.
+    frame: Option<Arc<Frame>>,
+    /// The line after it, when that holds a secret.
+    secret: Option<Arc<str>>,
     /// The bytes are no frame.
     bad: bool,
     /// Standard input is over: the console has gone or ends the command.
@@ -107,10 +109,15 @@ async fn listen(mut read: ChannelReadHalf, tell: watch::Sender<Heard>, framed: b
             ChannelMsg::Data { data } => {
                 input.extend_from_slice(&data);
                 match complete(&input) {
-                    Ok(Some(frame)) => {
-                        done = true;
-                        input = Vec::new();
-                        tell.send_modify(|h| h.frame = Some(Arc::new(frame)));
+                    Ok(Some((frame, secret))) => {
+                        done = secret.is_some() || !frame.header.secret;
+                        if done {
+                            input = Vec::new();
+                        }
+                        tell.send_modify(|h| {
+                            h.frame = Some(Arc::new(frame));
+                            h.secret = secret.map(Arc::from);
+                        });
                     }
                     Ok(None) if input.len() <= MAX_INPUT => {}
                     Ok(None) | Err(()) => {
@@ -131,7 +138,7 @@ async fn listen(mut read: ChannelReadHalf, tell: watch::Sender<Heard>, framed: b
     });
 }
 
-/// The frame and its secret once both are there.
+/// The frame once it is there, and the secret after it once that is; the console sends that when it has seen the nonce.
 fn complete(input: &[u8]) -> Result<Option<(Frame, Option<String>)>, ()> {
     let Some(frame) = wrap::parse_frame(input).map_err(|_| ())? else {
         return Ok(None);
@@ -146,7 +153,7 @@ fn complete(input: &[u8]) -> Result<Option<(Frame, Option<String>)>, ()> {
             Ok(Some((frame, Some(line))))
         }
         None if rest.len() > MAX_SECRET => Err(()),
-        None => Ok(None),
+        None => Ok(Some((frame, None))),
     }
 }
 
@@ -181,13 +188,13 @@ async fn follow_frame(
     write: &ChannelWriteHalf<Msg>,
     mut heard: watch::Receiver<Heard>,
 ) -> Option<u32> {
-    let (frame, secret) = {
+    let frame = {
         let seen = tokio::select! {
             seen = heard.wait_for(|h| h.frame.is_some() || h.bad || h.ended) => seen.ok()?.clone(),
             () = shared.cancel.cancelled() => return None,
         };
         match seen.frame {
-            Some(frame) => (*frame).clone(),
+            Some(frame) => frame,
             None if seen.bad => return Some(BAD_FRAME),
             None => return None,
         }
@@ -196,6 +203,18 @@ async fn follow_frame(
     for err in [false, true] {
         put(write, err, format!("{}\n", header.nonce)).await?;
     }
+    let secret = if header.secret {
+        let seen = tokio::select! {
+            seen = heard.wait_for(|h| h.secret.is_some() || h.bad || h.ended) => seen.ok()?.secret.clone(),
+            () = shared.cancel.cancelled() => return None,
+        };
+        match seen {
+            Some(secret) => Some(secret),
+            None => return Some(BAD_FRAME),
+        }
+    } else {
+        None
+    };
     let silence = Duration::from_secs(header.silence_seconds.max(1));
     let limit = (header.limit_seconds > 0).then(|| Duration::from_secs(header.limit_seconds));
     let (answer, asked) = commands::answer(shared, node, &frame.script, secret.as_deref());

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use russh::client::Msg;
 use russh::{ChannelMsg, ChannelReadHalf, ChannelWriteHalf};
 use secrecy::{ExposeSecret, SecretString};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{Notify, OwnedSemaphorePermit};
 use tokio::time::Instant;
 use zeroize::Zeroizing;
 
@@ -114,7 +114,7 @@ pub(super) async fn converse(
     if bytes.len() > MAX_SCRIPT {
         return not_started("the script is too long".to_owned());
     }
-    let secret = match secret_line(command, secret) {
+    let secret = match checked(command, secret) {
         Ok(line) => line,
         Err(why) => return not_started(why.to_owned()),
     };
@@ -143,15 +143,16 @@ pub(super) async fn converse(
     };
     let (mut read, write) = channel.split();
     let mut hearing = Hearing::new(&nonce);
+    let begin = Notify::new();
     let heard = {
-        let speaking = speak(&write, bytes, secret);
+        let speaking = speak(&write, bytes, secret, &begin);
         tokio::pin!(speaking);
         let stopped = stop.wait();
         tokio::pin!(stopped);
         loop {
             tokio::select! {
                 message = read.wait() => match message {
-                    Some(message) => if let Some(heard) = hearing.take(message, ear) { break heard },
+                    Some(message) => if let Some(heard) = hearing.take(message, ear, &begin) { break heard },
                     None => break Heard::Closed,
                 },
                 () = &mut speaking => {}
@@ -165,16 +166,15 @@ pub(super) async fn converse(
         write,
         _place: place,
     };
+    let left = |why: &str, rest| Ending {
+        exit: Exit::NotStarted(format!("{name}: {why}")),
+        rest: Some(rest),
+    };
     match heard {
+        Heard::Stopped(_) if !hearing.out.passed() => left("the login shell did not run it in time", rest),
         Heard::Stopped(exit) => Ending { exit, rest: Some(rest) },
-        Heard::Hopeless => Ending {
-            exit: Exit::NotStarted(format!("{name}: the login shell prints without end")),
-            rest: Some(rest),
-        },
-        Heard::Refused => {
-            let _ = rest.write.close().await;
-            not_started("it refuses to run commands".to_owned())
-        }
+        Heard::Hopeless => left("the login shell prints without end", rest),
+        Heard::Refused => left("it refuses to run commands", rest),
         Heard::Closed => {
             let _ = rest.write.close().await;
             hearing.exit(link).await.into()
@@ -182,17 +182,18 @@ pub(super) async fn converse(
     }
 }
 
-/// Sends everything that a command gets, then the heartbeat for as long as the future is polled.
-async fn speak(write: &ChannelWriteHalf<Msg>, frame: Vec<u8>, secret: Option<Zeroizing<Vec<u8>>>) {
+/// Sends the frame, the line that lets the script begin once the wrapper is there, then the heartbeat for as long as the future is polled.
+async fn speak(write: &ChannelWriteHalf<Msg>, frame: Vec<u8>, secret: Option<Zeroizing<Vec<u8>>>, begin: &Notify) {
     let sent = async {
         write.exec(true, BOOTSTRAP).await?;
         write.data_bytes(frame).await?;
-        if let Some(line) = secret {
-            write.data(line.as_slice()).await?;
+        begin.notified().await;
+        if let Some(secret) = secret {
+            write.data(secret.as_slice()).await?;
         }
         loop {
-            tokio::time::sleep(HEARTBEAT).await;
             write.data_bytes(Bytes::from_static(b"\n")).await?;
+            tokio::time::sleep(HEARTBEAT).await;
         }
     };
     let _: Result<(), russh::Error> = sent.await;
@@ -224,7 +225,7 @@ impl Hearing {
         }
     }
 
-    fn take(&mut self, message: ChannelMsg, ear: &mut impl Ear) -> Option<Heard> {
+    fn take(&mut self, message: ChannelMsg, ear: &mut impl Ear, begin: &Notify) -> Option<Heard> {
         if let Some(exit) = exit_of(&message) {
             self.exit.get_or_insert((exit, Instant::now()));
             return None;
@@ -239,6 +240,7 @@ impl Hearing {
         let before = preamble.passed();
         let own = preamble.feed(&data);
         if stream == Stream::Out && !before && preamble.passed() {
+            begin.notify_one();
             ear.began();
         }
         if !own.is_empty() {
@@ -263,11 +265,12 @@ impl Hearing {
             None => {
                 // The end of the connection closes its channels a moment before it is told.
                 let why = tokio::time::timeout(REST_LIMIT, link.closed()).await;
-                Exit::Unknown(format!(
-                    "{}: {}",
-                    link.name,
-                    why.unwrap_or_else(|_| "the channel was closed without an exit status".to_owned())
-                ))
+                let why = why.unwrap_or_else(|_| "the channel was closed without an exit status".to_owned());
+                if self.out.passed() {
+                    Exit::Unknown(format!("{}: {why}", link.name))
+                } else {
+                    Exit::NotStarted(format!("{}: before it began: {why}", link.name))
+                }
             }
         }
     }
@@ -296,17 +299,15 @@ fn signal(name: &russh::Sig) -> String {
     }
 }
 
-/// The secret with the end of its line, for a command that wants one.
-fn secret_line(command: &Command, secret: Option<SecretString>) -> Result<Option<Zeroizing<Vec<u8>>>, &'static str> {
+/// The secret for a command that wants one.
+fn checked(command: &Command, secret: Option<SecretString>) -> Result<Option<Zeroizing<Vec<u8>>>, &'static str> {
     match (&command.secret, secret) {
         (None, _) => Ok(None),
         (Some(_), None) => Err("the secret that the command needs is not there"),
         (Some(_), Some(secret)) if secret.expose_secret().contains(['\n', '\0']) => {
             Err("the secret holds a line break")
         }
-        (Some(_), Some(secret)) => Ok(Some(Zeroizing::new(
-            format!("{}\n", secret.expose_secret()).into_bytes(),
-        ))),
+        (Some(_), Some(secret)) => Ok(Some(Zeroizing::new(secret.expose_secret().as_bytes().to_vec()))),
     }
 }
 
@@ -330,10 +331,10 @@ mod tests {
             from_env: "T".into(),
         }));
         let secret = || Some(SecretString::from("s3 cret"));
-        assert_eq!(secret_line(&plain, secret()), Ok(None));
-        assert_eq!(secret_line(&wants, secret()).unwrap().unwrap().as_slice(), b"s3 cret\n");
-        assert!(secret_line(&wants, None).is_err());
-        assert!(secret_line(&wants, Some(SecretString::from("a\nb"))).is_err());
+        assert_eq!(checked(&plain, secret()), Ok(None));
+        assert_eq!(checked(&wants, secret()).unwrap().unwrap().as_slice(), b"s3 cret");
+        assert!(checked(&wants, None).is_err());
+        assert!(checked(&wants, Some(SecretString::from("a\nb"))).is_err());
     }
 
     #[test]

@@ -132,7 +132,10 @@ impl Session {
             Ok(Ok(())) => Ok(follow),
             // The pipe went without a beginning.
             Ok(Err(_)) => Err(follow.wait().await),
-            Err(_) => Err(Exit::TimedOut),
+            Err(_) => Err(Exit::NotStarted(format!(
+                "{}: the login shell did not run it in time",
+                self.link.name
+            ))),
         }
     }
 

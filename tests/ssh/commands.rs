@@ -162,6 +162,22 @@ async fn a_login_shell_that_never_stops_printing_is_given_up() {
 }
 
 #[tokio::test]
+async fn a_command_that_comes_up_too_late_does_not_run() {
+    let (home, server, _person, session) = connected().await;
+    let trace = home.path("trace");
+    *server.login.lock().unwrap() = "sleep 3".into();
+    let mut command = Command::argv(["touch".to_owned(), trace.display().to_string()], T);
+    command.limit.time = Duration::from_secs(1);
+    let output = session.exec(&command, None).await;
+    assert_eq!(
+        output.exit,
+        Exit::NotStarted("spark-1: the login shell did not run it in time".into())
+    );
+    gone(&server.mark).await;
+    assert!(!trace.exists());
+}
+
+#[tokio::test]
 async fn a_refused_channel_leaves_the_connection_alive() {
     let (_home, server, _person, session) = connected().await;
     server.max_sessions.store(0, Ordering::Relaxed);
@@ -197,7 +213,7 @@ async fn a_secret_reaches_the_environment_of_its_command_only() {
     assert_eq!((output.text().as_ref(), &output.exit), ("hf_ s3cret", &Exit::Code(0)));
     let without = session.exec(&command, None).await;
     assert!(matches!(without.exit, Exit::NotStarted(_)), "{:?}", without.exit);
-    assert_eq!(left(&server.mark), Vec::<String>::new());
+    gone(&server.mark).await;
 }
 
 #[tokio::test]

@@ -76,11 +76,12 @@ async fn one_that_cannot_start_says_so() {
         exit,
         Exit::NotStarted("spark-1: the login shell ran no command (exit 9)".into())
     );
-    *server.login.lock().unwrap() = "sleep 1003".into();
+    *server.login.lock().unwrap() = "sleep 3".into();
     let (sink, _chunks) = mpsc::channel(100);
     let mut slow = script("echo one");
     slow.limit.time = Duration::from_secs(1);
-    assert_eq!(session.follow(&slow, sink).await.err(), Some(Exit::TimedOut));
+    let expected = Exit::NotStarted("spark-1: the login shell did not run it in time".into());
+    assert_eq!(session.follow(&slow, sink).await.err(), Some(expected));
 }
 
 #[tokio::test]

@@ -79,8 +79,16 @@ impl Wrapped {
         stdin.flush().await.unwrap();
     }
 
-    /// Sends a frame whose wrapper runs under this shell and is edited by `edit`.
+    /// Sends a frame as [`Self::offer`] does and lets its script begin, unless a secret will.
     async fn frame(&mut self, shell: &str, header: &Header, script: &str, edit: (&str, &str)) {
+        self.offer(shell, header, script, edit).await;
+        if !header.secret {
+            self.send(b"\n").await;
+        }
+    }
+
+    /// Sends a frame whose wrapper runs under this shell and is edited by `edit`.
+    async fn offer(&mut self, shell: &str, header: &Header, script: &str, edit: (&str, &str)) {
         let text = String::from_utf8(header.frame(script)).unwrap();
         let (line, rest) = text.split_once('\n').unwrap();
         let (wrapper, words) = line.split_once(' ').unwrap();
@@ -333,6 +341,19 @@ async fn a_script_that_came_in_part_is_not_run() {
             let ended = wrapped.end().await;
             assert_eq!((ended.stdout.as_str(), ended.code), ("", Some(125)), "{shell}");
         }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_script_that_nobody_let_begin_does_not_run() {
+    each(async |shell| {
+        let mut wrapped = Wrapped::start(shell);
+        wrapped.offer(shell, &header(), "echo ran", ("", "")).await;
+        wrapped.wait_for(&format!("{NONCE}\n")).await;
+        wrapped.hang_up();
+        let ended = wrapped.end().await;
+        assert_eq!((ended.stdout.as_str(), ended.code), ("", Some(125)), "{shell}");
     })
     .await;
 }
