@@ -75,9 +75,9 @@ impl Machine {
         let server = &scene.observed.server;
         let counted = match &server.metrics {
             Reading::Known { at, .. } => *at >= since,
-            // The server exports none, or they can't be read.
+            // The server exports none, or they can't be read. Shorter than the pace of the asking, or it would never be over.
             Reading::Absent(_) => self.asked.iter().any(|(w, at)| {
-                *w == Want::Server(ServerProbe::Metrics) && scene.now.since(*at) >= Duration::from_secs(2)
+                *w == Want::Server(ServerProbe::Metrics) && scene.now.since(*at) >= METRICS_WAIT
             }),
         };
         let ready = holds(&Condition::Healthy) && holds(&Condition::ModelListed) && counted;
@@ -92,6 +92,9 @@ impl Machine {
         })
     }
 }
+
+/// Wait for a scrape before the server's counters are no proof: half of the pace at which it is asked for.
+const METRICS_WAIT: Duration = Duration::from_secs(1);
 
 /// The least time between two askings. While a model loads for many minutes the nodes are left in peace.
 fn pace(want: Want, loading: bool) -> Duration {

@@ -1,0 +1,179 @@
+//! The program against the embedded demo cluster, without the screen: the whole job from another process.
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::Value;
+
+/// Times that a status is asked for before its exit code counts.
+const STATUS_TRIES: usize = 5;
+
+/// The demo cluster in a process of its own; it ends with the value.
+struct Demo {
+    cluster: Child,
+    config: PathBuf,
+    state: tempfile::TempDir,
+}
+
+impl Demo {
+    fn start(speed: &str) -> Self {
+        let mut cluster = Command::new(env!("CARGO_BIN_EXE_bringup"))
+            .args(["demo", "--serve-only", "--speed", speed])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the program starts");
+        let mut line = String::new();
+        let out = cluster.stdout.take().expect("standard output is a pipe");
+        BufReader::new(out).read_line(&mut line).expect("the first line comes");
+        let config = PathBuf::from(line.trim());
+        assert!(config.is_file(), "the first line is the path of a config: {line:?}");
+        Self { cluster, config, state: tempfile::tempdir().expect("a directory for the console's files") }
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bringup"));
+        command.arg("--config").arg(&self.config).args(args).env("XDG_STATE_HOME", self.state.path()).stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        self.command(args).output().expect("the program runs")
+    }
+
+    /// Runs and demands an exit code.
+    fn expect(&self, args: &[&str], code: i32) -> Output {
+        let output = self.run(args);
+        assert_eq!(
+            output.status.code(),
+            Some(code),
+            "{args:?}\nstdout: {}\nstderr: {}",
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        );
+        output
+    }
+
+    /// The status, once it exits with `code`. On a machine that is busy with other tests a node may not answer at once.
+    fn status(&self, code: i32) -> Value {
+        for _ in 1..STATUS_TRIES {
+            let output = self.run(&["status", "--json"]);
+            if output.status.code() == Some(code) {
+                return serde_json::from_slice(&output.stdout).expect("status prints one JSON object");
+            }
+        }
+        serde_json::from_slice(&self.expect(&["status", "--json"], code).stdout).expect("status prints one JSON object")
+    }
+}
+
+impl Drop for Demo {
+    fn drop(&mut self) {
+        let _gone = self.cluster.kill();
+        let _gone = self.cluster.wait();
+    }
+}
+
+fn lines(output: &[u8]) -> Vec<Value> {
+    output
+        .split(|b| *b == b'\n')
+        .filter(|l| !l.is_empty())
+        .map(|l| serde_json::from_slice(l).expect("each line is a JSON object"))
+        .collect()
+}
+
+/// `outcome` of each step that is done, by its kind in the plan.
+fn outcomes(events: &[Value]) -> Vec<(String, String)> {
+    let plan = events.iter().find(|e| e["event"] == "plan").expect("the plan comes first");
+    let kind = |e: &Value| {
+        let step = usize::try_from(e["step"].as_u64().expect("a step has a number")).expect("a small number");
+        plan["steps"][step]["kind"].as_str().expect("a step has a kind").to_owned()
+    };
+    let done = events.iter().filter(|e| e["event"] == "done");
+    done.map(|e| (kind(e), e["outcome"].as_str().expect("done has an outcome").to_owned())).collect()
+}
+
+#[test]
+fn the_whole_job_from_another_process() {
+    let demo = Demo::start("30");
+
+    let before = demo.status(4);
+    assert_eq!(before["server"]["state"], "down");
+    assert_eq!(before["server"]["generated_tokens"]["value"], Value::Null);
+    assert!(before["server"]["generated_tokens"]["reason"].is_string(), "null comes with a reason");
+
+    let up = lines(&demo.expect(&["up", "--yes", "--json"], 0).stdout);
+    assert_eq!(up.last().map(|e| e["outcome"].clone()), Some("done".into()));
+    assert!(outcomes(&up).contains(&("serve".into(), "success".into())), "{up:#?}");
+
+    let status = demo.status(0);
+    assert_eq!(status["server"]["state"], "ready");
+    assert_eq!(status["ray"]["value"]["alive"], 2);
+    for node in status["ray"]["value"]["nodes"].as_array().expect("a list of nodes") {
+        assert_eq!(node["alive"], true, "{node}");
+        assert!(node["node"].is_string(), "each address is one of the config's: {node}");
+    }
+    assert!(status["server"]["tokens_per_second"]["generation"]["value"].is_number(), "{status:#}");
+
+    let bench: Value = serde_json::from_slice(&demo.expect(&["bench", "--json"], 0).stdout).expect("one JSON object");
+    assert_eq!(bench["failed"], 0);
+    let tokens = bench["total_output_tokens"].as_u64().expect("a count");
+    assert!(tokens > 0);
+    assert_eq!(bench["bringup"]["server_output_tokens"].as_u64(), Some(tokens), "{bench:#}");
+
+    demo.expect(&["down", "--yes"], 0);
+    assert_eq!(demo.status(4)["server"]["state"], "down");
+}
+
+#[test]
+fn nobody_to_confirm_is_a_usage_error_and_runs_nothing() {
+    let demo = Demo::start("30");
+    demo.expect(&["up"], 2);
+    assert_eq!(demo.status(4)["server"]["state"], "down");
+}
+
+#[test]
+fn stopping_the_server_keeps_the_cluster() {
+    let demo = Demo::start("60");
+    demo.expect(&["up", "--yes"], 0);
+    demo.expect(&["down", "--serve", "--yes"], 0);
+    let status = demo.status(4);
+    assert_eq!(status["server"]["state"], "down");
+    assert_eq!(status["ray"]["value"]["alive"], 2);
+    let again = lines(&demo.expect(&["up", "--yes", "--json"], 0).stdout);
+    let outcomes = outcomes(&again);
+    assert!(outcomes.contains(&("head".into(), "skipped".into())), "{outcomes:?}");
+    assert!(outcomes.contains(&("join".into(), "skipped".into())), "{outcomes:?}");
+    assert!(outcomes.contains(&("serve".into(), "success".into())), "{outcomes:?}");
+}
+
+#[test]
+fn a_console_killed_in_mid_load_is_followed_by_one_that_adopts_the_load() {
+    let demo = Demo::start("1.5");
+    let mut first = demo.command(&["up", "--yes", "--json"]).stdout(Stdio::piped()).spawn().expect("the program starts");
+    let events = BufReader::new(first.stdout.take().expect("standard output is a pipe"));
+    let mut serve = None;
+    for line in events.lines() {
+        let event: Value = serde_json::from_str(&line.expect("a line")).expect("a JSON object");
+        if event["event"] == "plan" {
+            let steps = event["steps"].as_array().expect("steps").clone();
+            serve = steps.iter().position(|s| s["kind"] == "serve");
+        }
+        // Its first progress: the command has run and the load is under way.
+        if event["step"].as_u64().map(|n| n as usize) == serve && event["event"] == "progress" {
+            break;
+        }
+    }
+    first.kill().expect("SIGKILL");
+    first.wait().expect("it ends");
+
+    let status = demo.status(4);
+    assert_eq!(status["server"]["state"], "loading", "{status:#}");
+    assert!(status["nodes"][0]["load"]["stage"].is_string(), "{status:#}");
+
+    let second = lines(&demo.expect(&["up", "--yes", "--json"], 0).stdout);
+    let outcomes = outcomes(&second);
+    assert!(outcomes.contains(&("head".into(), "skipped".into())), "{outcomes:?}");
+    assert!(outcomes.contains(&("join".into(), "skipped".into())), "{outcomes:?}");
+    assert!(outcomes.contains(&("serve".into(), "adopted".into())), "{outcomes:?}");
+}
