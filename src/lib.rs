@@ -4,6 +4,7 @@
 //! world and hold as little logic as possible. `tests/rooms.rs` checks who may import whom.
 
 pub mod api;
+pub mod app;
 pub mod bench;
 pub mod cli;
 pub mod config;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use color_eyre::eyre::Result;
 
+use crate::app::{self, How};
 use crate::config::{self, Config, place};
 use crate::drive::{Console, Setup};
 use crate::model::Options;
@@ -96,14 +97,27 @@ pub(super) async fn console(args: &Args) -> Result<Exit> {
 /// # Errors
 /// See [`open`], and what the terminal refuses.
 pub(super) async fn console_on(args: &Args, config: Config) -> Result<Exit> {
+    if !app::present() {
+        out::error("the console needs a terminal; without one there are `bringup status`, `up`, `down` and `bench`");
+        return Ok(Exit::Usage);
+    }
     let name = args.theme.clone().unwrap_or_else(|| config.ui.theme.clone());
     let theme = match theme(&name) {
         Ok(theme) => theme,
         Err(exit) => return Ok(exit),
     };
     let _log = logfile::start(&args.log_level)?;
-    let _console = (open(args, config, false)?, theme);
-    Err(color_eyre::eyre::eyre!("the screen is not part of this build yet"))
+    let ended = app::run_console(open(args, config, false)?, theme).await?;
+    for line in &ended.left {
+        out::say(&format!("still running: {line}"));
+    }
+    Ok(match ended.how {
+        How::Quit => Exit::Done,
+        How::Interrupted => Exit::Interrupted,
+        // A terminal that is gone ends the program as a request to end does.
+        How::Terminated | How::HungUp => Exit::Terminated,
+        How::Panicked => Exit::Failed,
+    })
 }
 
 /// A theme by name, or from a file.

@@ -216,8 +216,8 @@ impl Console {
         left
     }
 
-    /// Step commands that have not ended.
-    fn in_flight(&self) -> impl Iterator<Item = String> + '_ {
+    /// Step commands that have not ended, and where they run.
+    pub fn in_flight(&self) -> impl Iterator<Item = String> + '_ {
         self.state
             .commands
             .iter()

@@ -25,7 +25,9 @@ const NOTICE: Duration = Duration::from_secs(30);
 pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect) {
     let mut row = Row::new();
     row.put(0, " ", scene.look.text());
-    let said = leaving(scene)
+    let told = scene.told.map(|text| (text.to_owned(), scene.look.text()));
+    let said = told
+        .or_else(|| leaving(scene))
         .or_else(|| question(scene))
         .or_else(|| notice(scene))
         .or_else(|| run(scene))
@@ -137,6 +139,6 @@ fn suggestion(state: &State) -> Option<&'static str> {
         Mark::Yes => Some("the cluster is whole: S serves the model"),
         Mark::Busy => Some("the head's container runs and is not in Ray yet"),
         Mark::Bad => Some("the head's container is broken: its log says why; U shows what it takes"),
-        Mark::Unknown => None,
+        Mark::Unknown => Some("looking at the nodes; every action shows its plan first and runs nothing before Enter"),
     }
 }

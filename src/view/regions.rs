@@ -14,8 +14,6 @@ pub struct Regions {
     pub logs: Vec<LogRegion>,
     /// The scrolled text of an overlay or of a zoomed pane, when there is one.
     pub scrolled: Option<Scrolled>,
-    /// Where the terminal's cursor belongs, when something is typed.
-    pub cursor: Option<(u16, u16)>,
 }
 
 impl Regions {

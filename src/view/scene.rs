@@ -25,6 +25,8 @@ pub struct Scene<'a> {
     pub now: Now,
     /// Characters typed so far into the field of a secret: the secret itself never comes here.
     pub typed: usize,
+    /// What the terminal itself has to say, such as that something was copied.
+    pub told: Option<&'a str>,
 }
 
 impl<'a> Scene<'a> {

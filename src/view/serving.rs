@@ -101,11 +101,9 @@ fn trouble<'a>(scene: &Scene<'a>) -> Option<Row<'a>> {
             row.put(0, format!("✗ {why}"), look.bad());
         }
         ServingState::Unknown => {
-            row.put(
-                0,
-                format!("nothing known: {}", reason(&state.observed.server.health)),
-                look.dim(),
-            );
+            let health = &state.observed.server.health;
+            let why = health.reason().unwrap_or("the head has not been looked at yet");
+            row.put(0, format!("nothing known: {why}"), look.dim());
         }
         ServingState::Down | ServingState::Loading | ServingState::Answering | ServingState::Ready => return None,
     }

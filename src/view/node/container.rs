@@ -23,7 +23,8 @@ pub(super) fn add<'a>(scene: &Scene<'a>, id: NodeId, row: &mut Row<'a>, dense: b
     };
     let name = &scene.state.config.container.name;
     if seen.containers.value().is_none() {
-        row.put(1, format!("container {}", unknown(&seen.containers)), look.dim());
+        let text = unknown(&seen.containers);
+        row.put(0, if dense { format!("container {text}") } else { text }, look.dim());
         return;
     }
     let age = Age::of(&seen.containers, NODE_EVERY, scene.now.stamp);

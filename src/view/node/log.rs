@@ -32,7 +32,11 @@ pub(super) fn foot<'a>(scene: &Scene<'a>, id: NodeId) -> Row<'a> {
         None => row.put(0, "follow", look.good()),
         Some(at) => row.put(
             0,
-            format!("held at {} of {}, f follows", count(*at), count(log.seq)),
+            format!(
+                "held at {} of {}, f follows",
+                count((*at + 1).min(log.seq)),
+                count(log.seq)
+            ),
             look.warn(),
         ),
     };
