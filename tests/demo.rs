@@ -29,12 +29,21 @@ impl Demo {
         BufReader::new(out).read_line(&mut line).expect("the first line comes");
         let config = PathBuf::from(line.trim());
         assert!(config.is_file(), "the first line is the path of a config: {line:?}");
-        Self { cluster, config, state: tempfile::tempdir().expect("a directory for the console's files") }
+        Self {
+            cluster,
+            config,
+            state: tempfile::tempdir().expect("a directory for the console's files"),
+        }
     }
 
     fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_bringup"));
-        command.arg("--config").arg(&self.config).args(args).env("XDG_STATE_HOME", self.state.path()).stdin(Stdio::null());
+        command
+            .arg("--config")
+            .arg(&self.config)
+            .args(args)
+            .env("XDG_STATE_HOME", self.state.path())
+            .stdin(Stdio::null());
         command
     }
 
@@ -84,13 +93,20 @@ fn lines(output: &[u8]) -> Vec<Value> {
 
 /// `outcome` of each step that is done, by its kind in the plan.
 fn outcomes(events: &[Value]) -> Vec<(String, String)> {
-    let plan = events.iter().find(|e| e["event"] == "plan").expect("the plan comes first");
+    let plan = events
+        .iter()
+        .find(|e| e["event"] == "plan")
+        .expect("the plan comes first");
     let kind = |e: &Value| {
         let step = usize::try_from(e["step"].as_u64().expect("a step has a number")).expect("a small number");
-        plan["steps"][step]["kind"].as_str().expect("a step has a kind").to_owned()
+        plan["steps"][step]["kind"]
+            .as_str()
+            .expect("a step has a kind")
+            .to_owned()
     };
     let done = events.iter().filter(|e| e["event"] == "done");
-    done.map(|e| (kind(e), e["outcome"].as_str().expect("done has an outcome").to_owned())).collect()
+    done.map(|e| (kind(e), e["outcome"].as_str().expect("done has an outcome").to_owned()))
+        .collect()
 }
 
 #[test]
@@ -100,7 +116,10 @@ fn the_whole_job_from_another_process() {
     let before = demo.status(4);
     assert_eq!(before["server"]["state"], "down");
     assert_eq!(before["server"]["generated_tokens"]["value"], Value::Null);
-    assert!(before["server"]["generated_tokens"]["reason"].is_string(), "null comes with a reason");
+    assert!(
+        before["server"]["generated_tokens"]["reason"].is_string(),
+        "null comes with a reason"
+    );
 
     let up = lines(&demo.expect(&["up", "--yes", "--json"], 0).stdout);
     assert_eq!(up.last().map(|e| e["outcome"].clone()), Some("done".into()));
@@ -113,13 +132,20 @@ fn the_whole_job_from_another_process() {
         assert_eq!(node["alive"], true, "{node}");
         assert!(node["node"].is_string(), "each address is one of the config's: {node}");
     }
-    assert!(status["server"]["tokens_per_second"]["generation"]["value"].is_number(), "{status:#}");
+    assert!(
+        status["server"]["tokens_per_second"]["generation"]["value"].is_number(),
+        "{status:#}"
+    );
 
     let bench: Value = serde_json::from_slice(&demo.expect(&["bench", "--json"], 0).stdout).expect("one JSON object");
     assert_eq!(bench["failed"], 0);
     let tokens = bench["total_output_tokens"].as_u64().expect("a count");
     assert!(tokens > 0);
-    assert_eq!(bench["bringup"]["server_output_tokens"].as_u64(), Some(tokens), "{bench:#}");
+    assert_eq!(
+        bench["bringup"]["server_output_tokens"].as_u64(),
+        Some(tokens),
+        "{bench:#}"
+    );
 
     demo.expect(&["down", "--yes"], 0);
     assert_eq!(demo.status(4)["server"]["state"], "down");
@@ -150,7 +176,11 @@ fn stopping_the_server_keeps_the_cluster() {
 #[test]
 fn a_console_killed_in_mid_load_is_followed_by_one_that_adopts_the_load() {
     let demo = Demo::start("1.5");
-    let mut first = demo.command(&["up", "--yes", "--json"]).stdout(Stdio::piped()).spawn().expect("the program starts");
+    let mut first = demo
+        .command(&["up", "--yes", "--json"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
     let events = BufReader::new(first.stdout.take().expect("standard output is a pipe"));
     let mut serve = None;
     for line in events.lines() {

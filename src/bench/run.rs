@@ -28,6 +28,12 @@ pub const CHUNKS: u64 = 4_000_000;
 /// Most prompt tokens.
 pub const PROMPT_TOKENS: u32 = 2_000_000;
 
+/// Time between two looks at the server's counter when it has not yet counted all that was sent.
+const COUNT_EVERY: Duration = Duration::from_millis(100);
+
+/// Looks at the counter before it is taken as it stands.
+const COUNT_LOOKS: u32 = 50;
+
 /// Runs a throughput test and tells of it through `sink`: `Started`, `Prompt`, `Warmup`s, then `Token`s one `Request` for each counted request, a `Tally`,
 /// and at last `Done` or `Failed`. `Token` events that the queue does not take are left out; every other event waits for its place. Cancelling drops the
 /// requests in flight and ends in `Failed`. Dropping the future ends all of it.
@@ -59,6 +65,7 @@ async fn test(
 ) -> Result<Duration, String> {
     check(&profile)?;
     tell(sink, BenchEvent::Started(profile.clone())).await?;
+    let first = generated(&client, None).await;
     let (endpoint, asked) = size::endpoint(&client, model).await.map_err(|e| e.to_string())?;
     // Differs from run to run, so that an earlier test's prompts are in no cache.
     let start = RandomState::new().hash_one(());
@@ -82,17 +89,20 @@ async fn test(
         concurrency: profile.concurrency,
     });
     let warmed = warm_up(&sender, &profile, sink).await?;
-    let before = generated(&sender.client).await;
+    let other_tokens = asked + sized.spent + warmed;
+    let before = generated(&sender.client, first.map(|n| n + other_tokens)).await;
     sender.client.open_connections(profile.concurrency as usize).await;
     let mut records = sender.send_all(profile.requests, 0, Arc::new(Meter::start(sink.clone())));
-    let mut duration = Duration::ZERO;
+    let (mut duration, mut tokens) = (Duration::ZERO, 0);
     while let Some(Ended { record, at }) = records.next().await {
         duration = duration.max(at);
+        tokens += record.output_tokens;
         tell(sink, BenchEvent::Request(record)).await?;
     }
+    let after = generated(&sender.client, before.map(|n| n + tokens)).await;
     let tally = Tally {
-        server_tokens: grown(before, generated(&sender.client).await),
-        other_tokens: asked + sized.spent + warmed,
+        server_tokens: grown(before, after),
+        other_tokens,
     };
     tell(sink, BenchEvent::Tally(tally)).await?;
     Ok(duration)
@@ -118,20 +128,35 @@ fn check(profile: &BenchProfile) -> Result<(), String> {
     Ok(())
 }
 
-/// The server's own count of generated tokens.
-async fn generated(client: &Client) -> Option<f64> {
-    client.metrics().await.ok()?.generation_tokens
+/// The server's own count of generated tokens, once it is what must have been counted by now: vLLM sends a token first and counts it then. A server that
+/// counts less than it sends is taken at its word after a while.
+async fn generated(client: &Client, least: Option<u64>) -> Option<u64> {
+    let mut count = None;
+    for look in 0..COUNT_LOOKS {
+        if look > 0 {
+            tokio::time::sleep(COUNT_EVERY).await;
+        }
+        count = whole(client.metrics().await.ok()?.generation_tokens?);
+        if count >= least {
+            break;
+        }
+    }
+    count
 }
 
-/// How far a counter grew; `None` when it is not known or another process counts now.
+/// A counter's value, which is a whole number.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "a whole number, not below zero"
 )]
-pub(super) fn grown(before: Option<f64>, after: Option<f64>) -> Option<u64> {
-    let grown = (after? - before?).round();
-    (grown >= 0.0).then_some(grown as u64)
+fn whole(counter: f64) -> Option<u64> {
+    (counter >= 0.0).then_some(counter.round() as u64)
+}
+
+/// How far a counter grew; `None` when it is not known or another process counts now.
+pub(super) fn grown(before: Option<u64>, after: Option<u64>) -> Option<u64> {
+    after?.checked_sub(before?)
 }
 
 /// Sends the warm-up. Gives the output tokens that it cost.

@@ -101,7 +101,10 @@ async fn every_request_has_a_record_and_its_tokens_are_the_servers() {
             seen.lock().unwrap().push(asked.body.clone());
             many(asked, true)
         }
-        "POST /v1/completions" => one(asked),
+        "POST /v1/completions" => {
+            count.fetch_add(1, Ordering::SeqCst);
+            one(asked)
+        }
         _ => not_found(),
     });
     let all = run(server.client(), PROFILE).await;
@@ -135,9 +138,9 @@ async fn every_request_has_a_record_and_its_tokens_are_the_servers() {
         panic!("{:?}", all.last());
     };
     assert!(records.iter().all(|r| r.chunks.iter().all(|at| at <= duration)));
-    // The warm-up's two requests are the server's, not the test's.
+    // The first token and the warm-up's two requests are the server's, not the test's.
     let report = Report::of(&records, *duration);
-    assert_eq!(report.output_tokens + 8, sent.load(Ordering::SeqCst));
+    assert_eq!(report.output_tokens + 9, sent.load(Ordering::SeqCst));
     let prompts = prompts.lock().unwrap();
     let starts: HashSet<&str> = prompts.iter().map(|p| &p["prompt"].as_str().unwrap()[..16]).collect();
     assert_eq!(starts.len(), 8);
@@ -258,15 +261,43 @@ async fn a_server_that_cannot_complete_ends_the_test_with_its_words() {
     assert_eq!(all.last(), Some(&want));
 }
 
+#[tokio::test]
+async fn tokens_that_the_server_counts_late_are_waited_for() {
+    let (sent, counted) = (Arc::new(AtomicU64::new(0)), AtomicU64::new(0));
+    let count = Arc::clone(&sent);
+    let server = Responder::routes(move |asked| match asked.line.as_str() {
+        "GET /metrics" => {
+            // Each look shows what had been sent by the look before.
+            let shown = counted.swap(count.load(Ordering::SeqCst), Ordering::SeqCst);
+            answer("200 OK", &format!("vllm:generation_tokens_total {shown}.0\n"))
+        }
+        "POST /v1/completions" if is_stream(asked) => {
+            count.fetch_add(4, Ordering::SeqCst);
+            many(asked, true)
+        }
+        "POST /v1/completions" => {
+            count.fetch_add(1, Ordering::SeqCst);
+            one(asked)
+        }
+        _ => not_found(),
+    });
+    let all = run(server.client(), PROFILE).await;
+    let tally = all.iter().find_map(|event| match event {
+        BenchEvent::Tally(tally) => Some(*tally),
+        _ => None,
+    });
+    assert_eq!(tally.and_then(|t| t.server_tokens), Some(6 * 4));
+}
+
 #[test]
 fn a_counter_that_fell_or_is_unknown_gives_no_growth() {
     use super::run::grown;
     let cases = [
-        (Some(10.0), Some(34.0), Some(24)),
-        (Some(10.0), Some(10.0), Some(0)),
-        (Some(10.0), Some(3.0), None),
-        (None, Some(3.0), None),
-        (Some(3.0), None, None),
+        (Some(10), Some(34), Some(24)),
+        (Some(10), Some(10), Some(0)),
+        (Some(10), Some(3), None),
+        (None, Some(3), None),
+        (Some(3), None, None),
     ];
     for (before, after, want) in cases {
         assert_eq!(grown(before, after), want);

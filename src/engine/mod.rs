@@ -5,6 +5,8 @@
 //! Invariants: every command is a [`Command`] whose arguments are data; a secret stands in a command by the name of its variable only; nothing here
 //! starts a container without our labels or a server without our mark, but for the user's own script, which is theirs.
 
+#![warn(clippy::indexing_slicing, clippy::wildcard_enum_match_arm)]
+
 pub mod grammar;
 pub mod metrics;
 #[cfg(test)]

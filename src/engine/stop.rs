@@ -28,8 +28,8 @@ impl Which {
 pub const STOP_SERVE: &str = "engine.stop-serve";
 
 /// The inner script runs in the container, where only a POSIX shell with `tr` and `grep` is taken for granted. It looks at /proc, as there may be no
-/// `ps`. Ray's own workers are left to Ray: they end with the server that owns them, and newer vLLM hands them the mark with the rest of the
-/// environment. A process is the server if its parent is none; its descendants are killed with it if it does not go by itself.
+/// `ps`. Ray's own workers and their children are left to Ray: they end with the server that owns them, and newer vLLM hands them the mark with the rest
+/// of the environment. A process is the server if its parent is none; its descendants are killed with it if it does not go by itself.
 const STOP_SERVE_BODY: &str = r#"docker=$1
 container=$2
 which=$3
@@ -45,6 +45,7 @@ serves() {
     ray::*|'') return 1 ;;
     *vllm\ serve\ *|*vllm.entrypoints.openai.api_server*) [ "$which" = any ] && return 0 ;;
   esac
+  case $(words "$(parent "$1")") in ray::*) return 1 ;; esac
   { tr '\000' '\n' <"/proc/$1/environ"; } 2>/dev/null | grep -q '^@MARK@='
 }
 found=' '

@@ -91,6 +91,9 @@ fn membership(observed: &Observed, config: &Config, node: NodeId) -> String {
     let head = config.node(config.head()).map_or("?", |n| n.fabric_address.as_str());
     if !stray(observed, config, node) {
         let (docker, container) = (&config.container.docker, &config.container.name);
+        if node == config.head() {
+            return format!("`{docker} logs {container}` on {name} says why");
+        }
         return format!(
             "`{docker} logs {container}` on {name} says why; can it reach {head}:{}?",
             config.engine.ray_port()

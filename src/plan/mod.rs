@@ -2,6 +2,8 @@
 //!
 //! Owns plans as data, the conditions that are judged on observed facts, and the step machine. Never runs anything.
 
+#![warn(clippy::indexing_slicing, clippy::wildcard_enum_match_arm)]
+
 pub mod condition;
 mod fix;
 mod judge;

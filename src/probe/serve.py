@@ -1,7 +1,7 @@
 import json, os, sys
 
-# Every process of the container that serves a model: it carries our mark in its environment or has the command line of a server. The names are put
-# together here so that this program's own command line does not hold them.
+# Every process of the container that serves a model: it carries our mark in its environment or has the command line of a server. Ray's workers are listed
+# too, so that the reader knows whose children the others are. The names are put together here so that this program's own command line does not hold them.
 MARK = sys.argv[1].encode() + b"="
 MODULES = {"vllm." + "entrypoints.openai.api_server", "sglang." + "launch_server"}
 
@@ -26,13 +26,13 @@ for pid in filter(str.isdigit, os.listdir("/proc")):
         continue
     try:
         words = [w.decode("utf-8", "replace") for w in read(pid, "cmdline").split(b"\0") if w]
-        if not words or words[0].startswith("ray::"):
+        if not words:
             continue
         try:
             marks = [e[len(MARK) :] for e in read(pid, "environ").split(b"\0") if e.startswith(MARK)]
         except PermissionError:
             marks = []
-        if not marks and not serves(words):
+        if not marks and not serves(words) and not words[0].startswith("ray::"):
             continue
         stat = read(pid, "stat").rsplit(b")", 1)[1].split()
         found.append(

@@ -47,7 +47,7 @@ struct Process {
 #[must_use]
 pub fn parse(output: &Output) -> Found {
     if let Some(printed) = json_line::<Printed>(&output.text()) {
-        let processes = topmost(&printed.processes).map(process).collect();
+        let processes = servers(&printed.processes).map(process).collect();
         return (vec![Facts::Serve(ServeFacts { processes })], Vec::new());
     }
     let said = format!("{}\n{}", output.text(), output.error_text());
@@ -65,9 +65,18 @@ pub fn parse(output: &Output) -> Found {
     absent(Subject::Serve, problem)
 }
 
-/// Processes whose parent is none of them: a server's own children carry its mark too.
-fn topmost(all: &[Process]) -> impl Iterator<Item = &Process> {
-    all.iter().filter(|p| !all.iter().any(|parent| parent.pid == p.parent))
+/// The servers among them. Not a server's own children, and not what carries the mark because Ray's workers got the server's environment from vLLM: each
+/// of them has a resource tracker, for one. A server that others had Ray start has no mark and counts.
+fn servers(all: &[Process]) -> impl Iterator<Item = &Process> {
+    all.iter().filter(|p| {
+        let parent = all.iter().find(|other| other.pid == p.parent);
+        !of_ray(p) && parent.is_none_or(|parent| of_ray(parent) && p.mark.is_none())
+    })
+}
+
+/// Whether Ray gave the process its title.
+fn of_ray(process: &Process) -> bool {
+    process.command.starts_with("ray::")
 }
 
 fn process(seen: &Process) -> ServeProcess {

@@ -1,13 +1,16 @@
-//! The scripts that run a user's verb, on a real shell: they are the part of a plan that only a shell can prove.
+//! The scripts that run a user's verb and that stop a server, on a real shell: they are the part of a plan that only a shell can prove.
 
+use std::io::BufRead as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use bringup::config::types::{Engine, Script};
 use bringup::config::{self, Config};
 use bringup::domain::NodeId;
 use bringup::domain::Wall;
+use bringup::domain::serving::SERVE_MARK;
 use bringup::engine::{self, Start};
 
 /// Longest wait for something that a shell does at once.
@@ -165,4 +168,44 @@ fn a_script_that_is_not_there_is_said_to_be_missing() {
     let started = home.start("head");
     assert_eq!(started.status.code(), Some(127));
     assert!(text(&started.stderr).contains("there is no ./nowhere.sh"));
+}
+
+#[test]
+fn stopping_ends_the_marked_server_and_leaves_what_ray_runs_to_ray() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let docker = folder.path().join("docker");
+    // A container is this machine: `docker exec -i NAME PROGRAM …` runs the program.
+    std::fs::write(&docker, "#!/bin/sh\nshift 3\nexec \"$@\"\n").unwrap();
+    std::fs::set_permissions(&docker, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut config = config::parse(config::EXAMPLE, "config.example.toml").unwrap();
+    config.container.docker = docker.display().to_string();
+    // A mark of this test's own: another server may run on this machine.
+    let mark = format!("BRINGUP_TEST_{}", std::process::id());
+    let stop = engine::stop_serve(&config).render().replace(SERVE_MARK, &mark);
+
+    // vLLM hands its environment to Ray's workers, whose own children then carry the mark.
+    let worker = format!("exec 3<&0; {mark}=1 sh -c 'read -r end <&3' & echo $!; wait");
+    let mut ray = Command::new("/bin/sh")
+        .arg0("ray::RayWorkerProc.run")
+        .args(["-c", &worker])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut child = String::new();
+    std::io::BufReader::new(ray.stdout.take().unwrap())
+        .read_line(&mut child)
+        .unwrap();
+    let child = Path::new("/proc").join(child.trim()).join("cmdline");
+    let mut server = Command::new("sleep").arg("1000").env(&mark, "1").spawn().unwrap();
+
+    let done = Command::new("/bin/sh").args(["-c", &stop]).output().unwrap();
+    assert_eq!(text(&done.stdout), format!("ending: {}\nended\n", server.id()));
+    assert_eq!(server.wait().unwrap().code(), None, "ended by a signal");
+    assert!(std::fs::read(&child).is_ok_and(|c| !c.is_empty()));
+    let again = Command::new("/bin/sh").args(["-c", &stop]).output().unwrap();
+    assert_eq!(text(&again.stdout), "no model server runs\n");
+    drop(ray.stdin.take());
+    ray.wait().unwrap();
 }

@@ -20,21 +20,16 @@ impl<'a> Ctx<'a> {
         }
     }
 
-    /// The model-server processes in the head's container; none when it doesn't run. Ray's own workers may carry the server's mark in newer vLLM, which
-    /// hands its whole environment on; they are no server.
-    fn servers(&self) -> Result<Vec<&'a ServeProcess>, String> {
+    /// The model-server processes in the head's container; none when it doesn't run.
+    fn servers(&self) -> Result<&'a [ServeProcess], String> {
         let head = self.config.head();
         let name = &self.config.container.name;
         let container = self.container(head)?;
         if !container.is_some_and(|c| c.state == ContainerState::Running) {
-            return Ok(Vec::new());
+            return Ok(&[]);
         }
         let facts = self.fresh(&self.node(head)?.serve, &format!("processes in {name}"))?;
-        Ok(facts
-            .processes
-            .iter()
-            .filter(|p| !p.command.starts_with("ray::"))
-            .collect())
+        Ok(&facts.processes)
     }
 
     pub(super) fn serve_under_way(&self) -> Answer {

@@ -76,9 +76,10 @@ impl Machine {
         let counted = match &server.metrics {
             Reading::Known { at, .. } => *at >= since,
             // The server exports none, or they can't be read. Shorter than the pace of the asking, or it would never be over.
-            Reading::Absent(_) => self.asked.iter().any(|(w, at)| {
-                *w == Want::Server(ServerProbe::Metrics) && scene.now.since(*at) >= METRICS_WAIT
-            }),
+            Reading::Absent(_) => self
+                .asked
+                .iter()
+                .any(|(w, at)| *w == Want::Server(ServerProbe::Metrics) && scene.now.since(*at) >= METRICS_WAIT),
         };
         let ready = holds(&Condition::Healthy) && holds(&Condition::ModelListed) && counted;
         ready && (self.token.tries == 0 || (self.token.tries < TOKEN_TRIES && self.token_failed(scene)))

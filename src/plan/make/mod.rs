@@ -118,11 +118,10 @@ impl<'a> Maker<'a> {
         matches!(self.judge(condition), Verdict::Fails { .. })
     }
 
-    /// Adds a step with the defaults of a check that needs no command.
-    fn step(&mut self, kind: StepKind, node: Option<NodeId>, title: String, limit: Duration) -> &mut Step {
-        let id = StepId(u16::try_from(self.plan.steps.len()).unwrap_or(u16::MAX));
-        let step = Step {
-            id,
+    /// The next step, with the defaults of a check that needs no command. It is not in the plan yet.
+    fn step(&self, kind: StepKind, node: Option<NodeId>, title: String, limit: Duration) -> Step {
+        Step {
+            id: StepId(u16::try_from(self.plan.steps.len()).unwrap_or(u16::MAX)),
             title,
             kind,
             node,
@@ -136,10 +135,11 @@ impl<'a> Maker<'a> {
             finally: Vec::new(),
             evidence: Vec::new(),
             stall: None,
-        };
+        }
+    }
+
+    fn add(&mut self, step: Step) {
         self.plan.steps.push(step);
-        let last = self.plan.steps.len() - 1;
-        &mut self.plan.steps[last]
     }
 
     /// Refuses unless commands can run on the node.

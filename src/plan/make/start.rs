@@ -79,10 +79,11 @@ impl Maker<'_> {
             pulled = true;
             let title = format!("pull {image} on {}", self.name(*node));
             let command = engine::pull(self.config);
-            let step = self.step(StepKind::Pull, Some(*node), title, self.config.limits.pull);
+            let mut step = self.step(StepKind::Pull, Some(*node), title, self.config.limits.pull);
             step.before = vec![Condition::NodeReachable(*node)];
             step.commands = vec![on(*node, command)];
             step.after = vec![Condition::ImagePresent(*node)];
+            self.add(step);
         }
         if !pulled {
             self.refuse_unless(&Condition::ImagesEqual);
@@ -92,12 +93,13 @@ impl Maker<'_> {
             1 => "look into the image".to_owned(),
             n => format!("compare the image on {}", count(n, "node")),
         };
-        let step = self.step(StepKind::Image, None, title, self.config.limits.head);
+        let mut step = self.step(StepKind::Image, None, title, self.config.limits.head);
         step.before = all.iter().map(|n| Condition::ImagePresent(*n)).collect();
         if all.len() > 1 {
             step.before.push(Condition::ImagesEqual);
         }
         step.before.push(Condition::VersionsEqual);
+        self.add(step);
     }
 
     fn start_head(&mut self) {
@@ -169,7 +171,7 @@ impl Maker<'_> {
         let image = (!self.config.container.image.is_empty()).then_some(Condition::ImagePresent(node));
         let clean = self.scripted().then(|| on(node, engine::script::clean(self.config)));
         let evidence = on(node, engine::last_lines(self.config));
-        let step = self.step(kind, Some(node), title, limit);
+        let mut step = self.step(kind, Some(node), title, limit);
         step.before = vec![Condition::NodeReachable(node)];
         step.before.extend(image);
         step.before.extend(before);
@@ -179,6 +181,7 @@ impl Maker<'_> {
         step.broken_by = vec![Condition::StartLost(node), Condition::WrongAddress(node)];
         step.finally = clean.into_iter().collect();
         step.evidence = vec![evidence];
+        self.add(step);
     }
 
     /// Deals with a container that has the configured name already.
@@ -213,10 +216,11 @@ impl Maker<'_> {
                 let command = engine::remove(self.config, name);
                 let gone = Condition::NameFree(node, name.clone());
                 let title = format!("remove our container {name} on {place}, which {state}");
-                let step = self.step(StepKind::StopNode, Some(node), title, self.config.limits.stop);
+                let mut step = self.step(StepKind::StopNode, Some(node), title, self.config.limits.stop);
                 step.before = vec![Condition::NodeReachable(node)];
                 step.commands = vec![on(node, command)];
                 step.after = vec![gone];
+                self.add(step);
             }
         }
     }
@@ -269,13 +273,14 @@ impl Maker<'_> {
             1 => "see that the node stays in Ray".to_owned(),
             n => format!("see that {} stay in Ray", count(n, "node")),
         };
-        let step = self.step(StepKind::Membership, None, title, limit);
+        let mut step = self.step(StepKind::Membership, None, title, limit);
         step.after = vec![Condition::RayComplete];
         step.settle = settle;
         step.broken_by = nodes
             .iter()
             .flat_map(|n| [Condition::StartLost(*n), Condition::WrongAddress(*n)])
             .collect();
+        self.add(step);
     }
 
     fn serve_step(&mut self) {
@@ -292,7 +297,7 @@ impl Maker<'_> {
         let nodes: Vec<NodeId> = self.config.node_ids().collect();
         let (limit, stall) = (self.config.limits.serve, self.config.limits.stall);
         let evidence = on(head, engine::last_lines(self.config));
-        let step = self.step(StepKind::Serve, Some(head), title, limit);
+        let mut step = self.step(StepKind::Serve, Some(head), title, limit);
         step.before = vec![Condition::NodeReachable(head), Condition::RayComplete, port];
         step.under_way = vec![Condition::ServeUnderWay];
         step.commands = commands;
@@ -302,6 +307,7 @@ impl Maker<'_> {
         step.stall = Some(stall);
         step.finally = clean.into_iter().collect();
         step.evidence = vec![evidence];
+        self.add(step);
     }
 
     /// Says so when a server runs that would be adopted and was not started from this configuration.

@@ -88,11 +88,12 @@ impl Maker<'_> {
         let title = format!("stop the model server on {}", self.name(head));
         let command = engine::stop_serve(self.config);
         let clean = self.scripted().then(|| on(head, engine::script::clean(self.config)));
-        let step = self.step(StepKind::StopServe, Some(head), title, self.config.limits.stop);
+        let mut step = self.step(StepKind::StopServe, Some(head), title, self.config.limits.stop);
         step.before = vec![Condition::NodeReachable(head)];
         step.commands = vec![on(head, command)];
         step.after = vec![Condition::ServeGone];
         step.finally = clean.into_iter().collect();
+        self.add(step);
     }
 
     fn stop_node(&mut self, node: NodeId) {
@@ -134,7 +135,7 @@ impl Maker<'_> {
         } else {
             self.config.limits.stop
         };
-        let step = self.step(StepKind::StopNode, Some(node), title, limit);
+        let mut step = self.step(StepKind::StopNode, Some(node), title, limit);
         step.before = vec![Condition::NodeReachable(node)];
         step.commands = commands.into_iter().map(|c| on(node, c)).collect();
         step.after = vec![Condition::ContainerGone(node)];
@@ -143,6 +144,7 @@ impl Maker<'_> {
             step.broken_by = vec![Condition::VerbFailed(node)];
         }
         step.finally = clean.into_iter().collect();
+        self.add(step);
     }
 
     /// Whether a verb of the script runs on the node, or has left its files there.
