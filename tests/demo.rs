@@ -1,5 +1,7 @@
 //! The program against the embedded demo cluster, without the screen: the whole job from another process.
 
+#![expect(clippy::expect_used, reason = "a test that did not get what it needs says what")]
+
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
