@@ -76,6 +76,7 @@ pub enum LineFact {
 
 /// How NCCL moves data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Transport {
     /// `via NET/IB`.
     Ib,

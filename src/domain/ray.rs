@@ -26,6 +26,7 @@ impl RayFacts {
 
 /// How membership was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum RayVia {
     /// The dashboard's HTTP (`/api/v0/nodes`).
     #[default]

@@ -51,8 +51,9 @@ impl Earlier {
 
 /// Shell functions that both scripts share.
 const SHARED: &str = r#"base=$HOME/.cache/bringup/$1/verb
+# Another process may have got the number after a restart of the node, and must not be ended: the verb's own one names its folder.
 running() {
-  [ -f "$base/pid" ] && [ ! -f "$base/code" ] && kill -0 "$(cat "$base/pid")" 2>/dev/null
+  [ -s "$base/pid" ] && [ ! -f "$base/code" ] && tr '\000' '\n' 2>/dev/null <"/proc/$(cat "$base/pid")/cmdline" | grep -qxF -e "$base"
 }
 end() {
   leader=$(cat "$base/pid")

@@ -14,6 +14,10 @@ const FAILURES: usize = 8;
 /// Growth of memory that counts as progress.
 const MEMORY_STEP: Bytes = Bytes(256 << 20);
 
+/// Steps of a bar that come this soon after its first sight were made before it: a log that is followed late comes in one gulp, and says nothing
+/// of the pace.
+const BACKLOG: Duration = Duration::from_secs(1);
+
 /// The progress of one node's load.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Load {
@@ -42,10 +46,12 @@ pub struct Bar {
     /// Of how many.
     pub total: u64,
     /// First seen.
+    pub seen: Stamp,
+    /// Since when its pace is known.
     pub since: Stamp,
     /// Last moved.
     pub at: Stamp,
-    /// Done when first seen.
+    /// Done at `since`.
     pub from: u64,
 }
 
@@ -127,6 +133,10 @@ impl Load {
                 if done > bar.done {
                     bar.done = done;
                     bar.at = now;
+                    if now.since(bar.seen) < BACKLOG {
+                        bar.since = now;
+                        bar.from = done;
+                    }
                     self.progress_at = Some(now);
                 }
             }
@@ -135,6 +145,7 @@ impl Load {
                 self.bar = Some(Bar {
                     done,
                     total,
+                    seen: now,
                     since: now,
                     at: now,
                     from: done,
@@ -184,6 +195,17 @@ mod tests {
         assert_eq!(load.bar.and_then(|b| b.eta()), None);
         load.line(bar(4), Stamp(5000));
         assert_eq!(load.bar.and_then(|b| b.eta()), Some(Duration::from_secs(12)));
+    }
+
+    #[test]
+    fn steps_that_come_in_one_gulp_say_nothing_of_the_pace() {
+        let mut load = Load::default();
+        for done in 0..=4 {
+            load.line(bar(done), Stamp(1000 + done));
+        }
+        assert_eq!(load.bar.and_then(|b| b.eta()), None);
+        load.line(bar(6), Stamp(5004));
+        assert_eq!(load.bar.and_then(|b| b.eta()), Some(Duration::from_secs(8)));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::domain::time::millis;
 use crate::domain::{Reading, Stamp};
 
 /// `{"value": …, "age_s": …}`, or `{"value": null, "reason": …}`.
@@ -15,7 +16,8 @@ pub(super) fn reading<T, J: Serialize>(r: &Reading<T>, now: Stamp, show: impl Fn
 
 /// Seconds from `at` to `now`, with milliseconds.
 pub(super) fn seconds(now: Stamp, at: Stamp) -> f64 {
-    now.since(at).as_secs_f64()
+    // By a division: a sum of seconds and nanoseconds shows more digits than there are milliseconds.
+    millis(now.since(at)) as f64 / 1000.0
 }
 
 /// A value, or null with the reason.

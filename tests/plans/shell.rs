@@ -160,6 +160,22 @@ fn a_second_verb_is_refused_while_one_runs_and_stopping_ends_it() {
 }
 
 #[test]
+fn a_process_that_has_got_a_lost_verbs_number_is_left_alone() {
+    let home = Home::new(Duration::from_secs(60));
+    let mut stranger = Command::new("sleep").arg("1000").process_group(0).spawn().unwrap();
+    std::fs::create_dir_all(home.files()).unwrap();
+    std::fs::write(home.files().join("verb"), "head\n").unwrap();
+    std::fs::write(home.files().join("pid"), format!("{}\n", stranger.id())).unwrap();
+    let stop = engine::stop_node(&home.config, &[]);
+    let end = home.sh(&stop[0].render());
+    assert!(end.status.success(), "{}", text(&end.stderr));
+    assert!(!home.files().exists());
+    assert_eq!(stranger.try_wait().unwrap(), None, "it was ended");
+    stranger.kill().unwrap();
+    stranger.wait().unwrap();
+}
+
+#[test]
 fn a_script_that_is_not_there_is_said_to_be_missing() {
     let mut home = Home::new(Duration::from_secs(60));
     if let Engine::Script(script) = &mut home.config.engine {

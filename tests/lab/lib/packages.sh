@@ -1,6 +1,6 @@
 # What the lab needs from Debian's packages. A fresh machine has few of them.
 
-PACKAGES="docker.io iptables openssh-server openssh-client iproute2 jq busybox-static ethtool tini procps
+PACKAGES="docker.io iptables openssh-server openssh-client iproute2 jq busybox-static ethtool tini procps curl
   mmdebstrap python3 python3-pip"
 
 install_packages() {

@@ -1,0 +1,55 @@
+//! The whole job in the lab: real sshd, Docker engines and Ray (`tests/lab/README.md`), looked at from outside and not through the console.
+//!
+//! Runs with `BRINGUP_LAB=1`, as root on Debian; else it says that it was left out. One lab serves all jobs, one after the other, and is taken down
+//! at the end, also when a job fails. Each job ends with nothing of the console's left on the hosts.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on says so")]
+#![expect(clippy::print_stdout, reason = "a test of minutes says where it is")]
+
+#[path = "lab/job/console.rs"]
+mod console;
+#[path = "lab/job/hosts.rs"]
+mod hosts;
+#[path = "lab/job/logins.rs"]
+mod logins;
+#[path = "lab/job/one_node.rs"]
+mod one_node;
+#[path = "lab/job/outside.rs"]
+mod outside;
+#[path = "lab/job/script.rs"]
+mod script;
+#[path = "lab/job/vllm_ray.rs"]
+mod vllm_ray;
+
+use hosts::Lab;
+
+#[test]
+fn the_lab() {
+    if std::env::var("BRINGUP_LAB").as_deref() != Ok("1") {
+        println!("left out: the lab runs with BRINGUP_LAB=1, as root on Debian");
+        return;
+    }
+    let lab = Lab::up();
+    let jobs: [(&str, fn(&Lab)); 7] = [
+        ("an unknown host key is named with its cure", logins::unknown_host_key),
+        ("a refused key is named with its hop and its cure", logins::refused_key),
+        (
+            "vllm-ray: killed in mid-load, adopted, measured, stopped, served again",
+            vllm_ray::whole_job,
+        ),
+        ("script: the whole job", script::whole_job),
+        ("script: Ray on the head's external address", script::own_address),
+        ("script: the worker on its second interface", script::second_interface),
+        (
+            "one node: killed while it follows a log; a server that dies at its first token",
+            one_node::dies_at_its_first_token,
+        ),
+    ];
+    let before = outside::processes(&lab);
+    for (name, job) in jobs {
+        lab.say(name);
+        job(&lab);
+        outside::nothing_left(&lab, &before);
+    }
+    lab.say("done");
+}
