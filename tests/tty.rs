@@ -1,0 +1,136 @@
+//! The program in a pseudo-terminal, on its own demo cluster: whatever ends it or stops it, the terminal is whole afterwards.
+
+#![cfg(unix)]
+#![expect(clippy::expect_used, reason = "a test that cannot go on says so")]
+
+#[path = "tty/term.rs"]
+mod term;
+
+use std::process::{Command, Stdio};
+
+use term::Term;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_bringup");
+const SIZE: (u16, u16) = (120, 40);
+
+/// The console on its demo cluster.
+fn demo() -> Term {
+    Term::start(&[PROGRAM, "demo"], &[], SIZE)
+}
+
+/// Waits until the console is on the screen.
+fn up(term: &Term) {
+    term.wait("the console", |s| {
+        s.alternate_screen() && s.contents().contains("spark-2") && s.contents().contains("q quit")
+    });
+}
+
+#[test]
+fn it_starts_shows_its_keys_and_quits() {
+    let mut term = demo();
+    up(&term);
+    assert!(term.screen(|s| s.hide_cursor() && s.bracketed_paste()));
+    term.send("?");
+    term.wait("the help", |s| s.contents().contains("Act on the cluster"));
+    term.send("\u{1b}");
+    term.wait("the panes", |s| !s.contents().contains("Act on the cluster"));
+    term.send("q");
+    assert_eq!(term.end(), 0);
+    term.assert_whole();
+}
+
+#[test]
+fn ctrl_c_leaves_too() {
+    let mut term = demo();
+    up(&term);
+    term.send("\u{3}");
+    assert_eq!(term.end(), 0);
+    term.assert_whole();
+}
+
+#[test]
+fn after_a_panic_the_terminal_is_whole_and_shows_it() {
+    let mut term = Term::start(&[PROGRAM, "demo"], &[("BRINGUP_PANIC", "draw")], SIZE);
+    assert_ne!(term.end(), 0);
+    term.wait("the panic's message", |s| s.contents().contains("on purpose"));
+    term.assert_whole();
+}
+
+#[test]
+fn signals_end_it_with_their_codes() {
+    for (signal, code) in [("TERM", 143), ("INT", 130), ("HUP", 143)] {
+        let mut term = demo();
+        up(&term);
+        term.signal(signal);
+        assert_eq!(term.end(), code, "{signal}");
+        term.assert_whole();
+    }
+}
+
+#[test]
+fn ctrl_z_gives_the_terminal_to_the_shell_and_fg_brings_all_of_it_back() {
+    let mut term = Term::start(&["sh", "-i"], &[], SIZE);
+    term.wait("the shell", |s| s.contents().contains("ready> "));
+    let before = term.modes();
+    term.send(&format!("'{PROGRAM}' demo\n"));
+    up(&term);
+    term.send("\u{1a}");
+    term.wait("the shell again", |s| {
+        !s.alternate_screen() && !s.hide_cursor() && s.contents().matches("ready> ").count() == 2
+    });
+    assert_eq!(term.modes(), before);
+    term.send("fg\n");
+    up(&term);
+    term.send("q");
+    term.wait("the shell at last", |s| {
+        !s.alternate_screen() && s.contents().matches("ready> ").count() >= 3
+    });
+    term.send("exit\n");
+    assert_eq!(term.end(), 0);
+    term.assert_whole();
+}
+
+#[test]
+fn it_draws_anew_at_every_size() {
+    let mut term = demo();
+    up(&term);
+    for (width, height) in [(80, 24), (1, 1), (30, 6), (200, 50)] {
+        term.resize((width, height));
+        if width > 60 {
+            term.wait("the keys on the last line", |s| {
+                let last = s.rows(0, width).nth(usize::from(height) - 1).unwrap_or_default();
+                last.contains("H head") && last.contains("q quit")
+            });
+        }
+    }
+    term.send("q");
+    assert_eq!(term.end(), 0);
+    term.assert_whole();
+}
+
+#[test]
+fn pasted_text_is_not_taken_for_keys() {
+    let mut term = demo();
+    up(&term);
+    term.send("\u{1b}[200~U\rq\u{1b}[201~");
+    term.send("?");
+    term.wait("the help", |s| s.contents().contains("Act on the cluster"));
+    assert!(!term.screen(|s| s.contents().contains("plan: bring everything up")));
+    term.send("q");
+    assert_eq!(term.end(), 0);
+}
+
+#[test]
+fn without_a_terminal_it_says_what_works_there() {
+    let out = Command::new(PROGRAM)
+        .arg("demo")
+        .stdin(Stdio::null())
+        .output()
+        .expect("the program starts");
+    assert_eq!(out.status.code(), Some(2));
+    assert!(
+        String::from_utf8_lossy(&out.stderr).contains("needs a terminal"),
+        "{out:?}"
+    );
+    assert!(out.stdout.is_empty(), "{out:?}");
+}
