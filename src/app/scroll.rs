@@ -49,11 +49,12 @@ fn log(state: &State, regions: &Regions, by: Scroll) -> Vec<Scroll> {
         Scroll::Top => return std::iter::once(Scroll::Top).chain(lines(highest - first)).collect(),
         Scroll::End => newest,
     };
+    let wanted = wanted.max(highest);
     if wanted >= newest {
         return vec![Scroll::End];
     }
     // The core counts from the held line, or from behind the last one.
-    lines(wanted.max(highest) - held.unwrap_or(newest + 1))
+    lines(wanted - held.unwrap_or(newest + 1))
 }
 
 /// As many lines, in steps that the core takes; none for zero.

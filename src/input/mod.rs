@@ -109,7 +109,7 @@ mod tests {
             .map(|(_, intent)| kind(&intent))
             .collect();
         // A secret is given by typing it, which is app's own.
-        let all = "head workers serve up stop-serve stop-all stop-menu confirm bench back next-pane previous-pane pane-number lines pages top end \
+        let all = "head workers serve up stop-serve stop-all stop-menu stop-run confirm bench back next-pane previous-pane pane-number lines pages top end \
                    follow zoom steps commands help copy yes no quit";
         assert_eq!(reached, all.split_whitespace().collect());
     }
