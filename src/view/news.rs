@@ -10,7 +10,7 @@ use crate::domain::event::Purpose;
 use crate::domain::intent::Mode;
 use crate::model::State;
 use crate::model::state::{Quit, ServingState};
-use crate::plan::StepState;
+use crate::plan::{Machine, StepState};
 
 use super::Scene;
 use super::canvas::Canvas;
@@ -20,6 +20,9 @@ use super::words;
 
 /// How long a notice stands here; all of them are in the list of commands.
 const NOTICE: Duration = Duration::from_secs(30);
+
+/// How long a run that is over is told of here.
+const RUN_OVER: Duration = Duration::from_secs(60);
 
 /// Draws the line.
 pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect) {
@@ -82,8 +85,12 @@ fn run(scene: &Scene<'_>) -> Option<(String, Style)> {
     let look = scene.look;
     let machine = scene.state.run.as_ref()?;
     if scene.state.screen.mode == Mode::Run {
-        let text = "the step says why; y copies the cure, if one is known; U plans anew";
-        return (machine.outcome() == Some(RunOutcome::Failed)).then(|| (text.to_owned(), look.text()));
+        return beside_steps(machine).map(|text| (text.to_owned(), look.text()));
+    }
+    let ended = machine.steps().iter().filter_map(|s| s.ended).max();
+    let old = ended.is_some_and(|at| scene.now.stamp.since(at) > RUN_OVER);
+    if machine.outcome().is_some() && old {
+        return None;
     }
     let what = words::action(machine.plan().action);
     let steps = machine.steps();
@@ -103,6 +110,16 @@ fn run(scene: &Scene<'_>) -> Option<(String, Style)> {
         }
     };
     Some((said, style))
+}
+
+/// What to say while the steps themselves are on the screen.
+fn beside_steps(machine: &Machine) -> Option<&'static str> {
+    match machine.outcome() {
+        None => Some("Esc hides the steps and the run goes on; r shows them again"),
+        Some(RunOutcome::Failed) => Some("the step says why; y copies the cure, if one is known; U plans anew"),
+        Some(RunOutcome::Unknown) => Some("nobody knows how the step ended; U looks at the cluster and plans anew"),
+        Some(RunOutcome::Done | RunOutcome::Aborted) => None,
+    }
 }
 
 /// What a newcomer would press next.

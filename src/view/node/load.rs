@@ -24,9 +24,16 @@ pub(super) fn row<'a>(scene: &Scene<'a>, id: NodeId, dense: bool) -> Row<'a> {
         return row;
     };
     let load = &node.load;
+    let with_head = head_stage(scene, id);
     match load.stage {
-        None if load.inferred => {
-            row.put(0, "inferred from memory", look.text());
+        None if with_head == Some(Stage::Listening) => {
+            row.put(0, "done, with the head", look.good());
+            return row;
+        }
+        None if with_head.is_some() || load.inferred => {
+            let stage = with_head.map_or("loading", Stage::word);
+            row.put(0, format!("with the head: {stage}"), look.text());
+            row.put(4, "(inferred from memory)", look.dim());
         }
         None => {
             row.put(0, "nothing loads here yet", look.dim());
@@ -61,6 +68,13 @@ pub(super) fn row<'a>(scene: &Scene<'a>, id: NodeId, dense: bool) -> Row<'a> {
         row.put(1, text, style).right();
     }
     row
+}
+
+/// The stage of the head's load, for a worker: its own engine prints little or nothing.
+fn head_stage(scene: &Scene<'_>, id: NodeId) -> Option<Stage> {
+    let head = scene.state.config.head();
+    let load = &scene.state.nodes.get(head.index())?.load;
+    load.stage.filter(|_| id != head).map(|(stage, _)| stage)
 }
 
 /// The first failure line of this start, when there is one.

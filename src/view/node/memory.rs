@@ -41,7 +41,7 @@ pub(super) fn rows<'a>(scene: &Scene<'a>, id: NodeId, width: u16, dense: bool) -
     if dedicated && dense {
         return Vec::new();
     }
-    let narrowest = if width < ROOM { 6 } else { 12 };
+    let narrowest = if width < ROOM { 5 } else { 12 };
     vec![host(scene, seen, unified, dense, narrowest)]
 }
 

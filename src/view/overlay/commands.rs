@@ -88,7 +88,7 @@ fn summary(scene: &Scene<'_>, entry: &CommandEntry, width: u16) -> Vec<Line> {
         Span::styled(format!("{age:>10}  "), look.dim()),
         Span::styled(format!("{:<10} ", state.config.node_name(entry.node)), look.text()),
         Span::styled(format!("{:<9} ", words::purpose(entry.purpose)), look.label()),
-        Span::styled(format!("{exit:<9} "), style),
+        Span::styled(format!("{exit:<16} "), style),
         Span::styled(format!("{took:>7} {times:>5}  "), look.dim()),
     ]);
     if is_probe(entry) {
