@@ -23,6 +23,9 @@ mod vllm_ray;
 
 use hosts::Lab;
 
+/// One thing to do in the lab and to look at from outside.
+type Job = fn(&Lab);
+
 #[test]
 fn the_lab() {
     if std::env::var("BRINGUP_LAB").as_deref() != Ok("1") {
@@ -30,7 +33,7 @@ fn the_lab() {
         return;
     }
     let lab = Lab::up();
-    let jobs: [(&str, fn(&Lab)); 7] = [
+    let jobs: [(&str, Job); 7] = [
         ("an unknown host key is named with its cure", logins::unknown_host_key),
         ("a refused key is named with its hop and its cure", logins::refused_key),
         (
