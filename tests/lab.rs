@@ -23,7 +23,7 @@ mod vllm_ray;
 
 use hosts::Lab;
 
-/// One thing to do in the lab and to look at from outside.
+/// One thing that is done in the lab and leaves it as it was.
 type Job = fn(&Lab);
 
 #[test]

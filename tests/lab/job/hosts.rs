@@ -66,21 +66,33 @@ impl Lab {
     }
 }
 
+impl Lab {
+    /// Prints what a failure leaves to look at.
+    fn show(&self) {
+        let log = self.home.path().join("state/bringup/bringup.log");
+        let log = std::fs::read_to_string(log).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().collect();
+        println!(
+            "--- the console's log\n{}",
+            lines[lines.len().saturating_sub(40)..].join("\n")
+        );
+        for host in NODES {
+            for command in [
+                "ps -eo pid,ppid,user,args --forest | cut -c1-200",
+                "docker ps -a",
+                "docker logs --tail 20 vllm-qwen35 2>&1",
+            ] {
+                let seen = self.try_on(host, command).unwrap_or_else(|e| e);
+                println!("--- {host}: {command}\n{seen}");
+            }
+        }
+    }
+}
+
 impl Drop for Lab {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            for host in NODES {
-                for command in [
-                    "ps -eo pid,ppid,user,args --forest",
-                    "docker ps -a",
-                    "docker logs --tail 20 vllm-qwen35 2>&1",
-                ] {
-                    println!(
-                        "--- {host}: {command}\n{}",
-                        self.try_on(host, command).unwrap_or_else(|e| e)
-                    );
-                }
-            }
+            self.show();
         }
         let out = bounded(&mut script(&["down"]), COMMAND_LIMIT);
         println!("{}", text(&out));

@@ -13,10 +13,20 @@ fn config() -> String {
     let (head, rest) = TEMPLATE.split_once("# The worker.\n").unwrap();
     let (_worker, rest) = rest.split_once("[engine]\n").unwrap();
     let text = format!("{head}[engine]\n{rest}");
-    let (two, one) = ("tensor_parallel_size = 2", "tensor_parallel_size = 1");
-    assert!(text.contains(two));
-    let fault = "[container.environment]\nVLLM_STANDIN_FAULT = \"first-token\"\n";
-    text.replace(two, one).replace("[container.environment]\n", fault)
+    let environment = "[container.environment]\n";
+    [
+        ("tensor_parallel_size = 2", "tensor_parallel_size = 1".to_owned()),
+        ("LOAD_S = \"30\"", "LOAD_S = \"10\"".to_owned()),
+        (
+            environment,
+            format!("{environment}VLLM_STANDIN_FAULT = \"first-token\"\n"),
+        ),
+    ]
+    .into_iter()
+    .fold(text, |text, (old, new)| {
+        assert!(text.contains(old), "no {old} in the template");
+        text.replace(old, &new)
+    })
 }
 
 /// The killed console leaves nothing of its own on the node; the next one goes on, and never calls the server ready.

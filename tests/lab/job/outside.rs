@@ -137,13 +137,12 @@ pub fn generated_tokens(lab: &Lab) -> u64 {
     value as u64
 }
 
-/// Waits until the head's log shows the model's weights being loaded.
-pub fn loads(lab: &Lab) {
+/// Waits until the head's log shows the weights being loaded by the server that is this number in it, from 1.
+pub fn loads(lab: &Lab, number: usize) {
     let limit = Duration::from_secs(180);
     wait_for(limit, "the weights are being loaded", || {
         let log = lab.on("spark1", &format!("docker logs {NAME} 2>&1 || true"));
-        // What came before belongs to an earlier server.
-        let (_before, load) = log.rsplit_once("vLLM stand-in, version").ok_or("no server yet")?;
+        let load = log.split("vLLM stand-in, version").nth(number).ok_or("no server yet")?;
         assert!(!load.contains("Application startup complete"), "the load was missed");
         let bar = load.contains("Loading safetensors checkpoint shards");
         if bar { Ok(()) } else { Err(load.to_owned()) }

@@ -35,6 +35,18 @@ pub fn whole_job(lab: &Lab) {
     assert!(outside::servers(lab).is_empty());
     outside::ray_is_whole(lab);
     lab.say("  measured, and the server is stopped");
+
+    let again = console.run(&["up", "--yes", "--json"], 0);
+    let steps = [
+        ("start the head on spark-1", "skipped"),
+        ("join spark-2 to spark-1", "skipped"),
+        ("see that 2 nodes stay in Ray", "success"),
+        ("serve qwen35 on spark-1", "success"),
+    ];
+    assert_eq!(again.outcomes(), steps);
+    assert_eq!(outside::servers(lab).len(), 1);
+    ready(&console);
+    lab.say("  up again");
     console.run(&["down", "--yes", "--json"], 0);
 }
 
