@@ -29,7 +29,7 @@ fn overlay(state: &State, regions: &Regions, by: Scroll) -> Vec<Scroll> {
     lines(wanted.clamp(0, last) - i64::from(state.screen.overlay_top))
 }
 
-/// A log: the top is where its first lines fill the pane, and at the end it follows again.
+/// A log: never above its first line, and at the end it follows again.
 fn log(state: &State, regions: &Regions, by: Scroll) -> Vec<Scroll> {
     let Some(node) = state.focused_node() else {
         return Vec::new();
@@ -38,23 +38,25 @@ fn log(state: &State, regions: &Regions, by: Scroll) -> Vec<Scroll> {
         return Vec::new();
     };
     let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-    let shown = i64::try_from(drawn.lines.max(1)).unwrap_or(1);
-    let (first, newest) = (number(log.dropped), number(log.seq) - 1);
-    let highest = (first + shown - 1).min(newest);
-    let held = state.screen.held.get(&node).copied().map(number);
-    let at = held.unwrap_or(newest);
-    let wanted = match by {
-        Scroll::Lines(n) => at + i64::from(n),
-        Scroll::Pages(n) => at + i64::from(n) * (shown - 1).max(1),
-        Scroll::Top => return std::iter::once(Scroll::Top).chain(lines(highest - first)).collect(),
-        Scroll::End => newest,
+    let page = i64::try_from(drawn.lines).unwrap_or(1).saturating_sub(1).max(1);
+    let newest = number(log.seq) - 1;
+    // The core counts from the held line, or from behind the last one.
+    let base = state.screen.held.get(&node).map_or(newest + 1, |held| number(*held));
+    let by_lines = match by {
+        Scroll::Lines(n) => i64::from(n),
+        Scroll::Pages(n) => i64::from(n) * page,
+        Scroll::Top if drawn.first > log.dropped => return vec![Scroll::Top],
+        Scroll::Top => return Vec::new(),
+        Scroll::End => return vec![Scroll::End],
     };
-    let wanted = wanted.max(highest);
+    if by_lines < 0 && drawn.first <= log.dropped {
+        return Vec::new();
+    }
+    let wanted = number(drawn.last) + by_lines;
     if wanted >= newest {
         return vec![Scroll::End];
     }
-    // The core counts from the held line, or from behind the last one.
-    lines(wanted - held.unwrap_or(newest + 1))
+    lines(wanted.max(number(log.dropped)) - base)
 }
 
 /// As many lines, in steps that the core takes; none for zero.
@@ -97,12 +99,16 @@ mod tests {
         state
     }
 
-    fn regions(lines: usize) -> Regions {
+    /// A log of which lines `first` to `last` are on the screen.
+    fn regions(first: u64, last: u64) -> Regions {
+        let lines = usize::try_from(last + 1 - first).unwrap();
         Regions {
             logs: vec![LogRegion {
                 node: NODE,
                 rows: lines,
                 lines,
+                first,
+                last,
             }],
             scrolled: Some(Scrolled {
                 top: 5,
@@ -115,7 +121,7 @@ mod tests {
 
     #[test]
     fn an_overlay_stays_within_its_text() {
-        let at = |top, by| within(&state(Mode::Help, 0, 0, None, top), &regions(0), by);
+        let at = |top, by| within(&state(Mode::Help, 0, 0, None, top), &regions(0, 0), by);
         assert_eq!(at(5, Scroll::Lines(1)), [Scroll::Lines(1)]);
         assert_eq!(at(5, Scroll::Pages(1)), [Scroll::Lines(10)]);
         assert_eq!(at(5, Scroll::Pages(9)), [Scroll::Lines(24)]);
@@ -127,23 +133,34 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_follows_is_held_a_line_above_its_end() {
-        let at = |held, by| within(&state(Mode::Panes, 100, 20, held, 0), &regions(10), by);
-        assert_eq!(at(None, Scroll::Lines(-1)), [Scroll::Lines(-2)]);
-        assert_eq!(at(None, Scroll::Pages(-1)), [Scroll::Lines(-10)]);
-        assert_eq!(at(None, Scroll::Lines(1)), [Scroll::End]);
-        assert_eq!(at(Some(97), Scroll::Lines(1)), [Scroll::Lines(1)]);
-        assert_eq!(at(Some(98), Scroll::Lines(1)), [Scroll::End]);
+    fn a_log_that_follows_is_held_above_its_end() {
+        let at = |held, last, by| {
+            let state = state(Mode::Panes, 100, 20, held, 0);
+            within(&state, &regions(last - 9, last), by)
+        };
+        assert_eq!(at(None, 99, Scroll::Lines(-1)), [Scroll::Lines(-2)]);
+        assert_eq!(at(None, 99, Scroll::Pages(-1)), [Scroll::Lines(-10)]);
+        assert_eq!(at(None, 99, Scroll::Lines(1)), [Scroll::End]);
+        assert_eq!(at(Some(97), 97, Scroll::Lines(1)), [Scroll::Lines(1)]);
+        assert_eq!(at(Some(98), 98, Scroll::Lines(1)), [Scroll::End]);
     }
 
     #[test]
-    fn a_log_stops_at_its_first_full_page() {
-        let at = |held, by| within(&state(Mode::Panes, 100, 20, held, 0), &regions(10), by);
-        assert_eq!(at(Some(31), Scroll::Pages(-3)), [Scroll::Lines(-2)]);
-        assert_eq!(at(Some(29), Scroll::Lines(-1)), []);
-        assert_eq!(at(None, Scroll::Top), [Scroll::Top, Scroll::Lines(9)]);
-        let short = within(&state(Mode::Panes, 3, 0, None, 0), &regions(3), Scroll::Lines(-1));
-        assert_eq!(short, [Scroll::End]);
+    fn a_log_stops_at_its_first_line() {
+        let at = |held, first, last, by| within(&state(Mode::Panes, 100, 20, held, 0), &regions(first, last), by);
+        assert_eq!(at(Some(31), 22, 31, Scroll::Lines(-1)), [Scroll::Lines(-1)]);
+        assert_eq!(at(Some(31), 22, 31, Scroll::Top), [Scroll::Top]);
+        assert_eq!(at(Some(25), 20, 29, Scroll::Pages(-1)), []);
+        // Held at the first line, the pane shows those after it as well: one further down is the one after the last that is shown.
+        assert_eq!(at(Some(20), 20, 29, Scroll::Lines(1)), [Scroll::Lines(10)]);
+    }
+
+    #[test]
+    fn a_log_that_fits_its_pane_stays_as_it_is() {
+        let at = |by| within(&state(Mode::Panes, 3, 0, None, 0), &regions(0, 2), by);
+        assert_eq!(at(Scroll::Lines(-1)), []);
+        assert_eq!(at(Scroll::Top), []);
+        assert_eq!(at(Scroll::Lines(1)), [Scroll::End]);
     }
 
     #[test]

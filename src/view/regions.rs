@@ -31,8 +31,12 @@ pub struct LogRegion {
     pub node: NodeId,
     /// Rows that it has: as many lines are wanted for a frame.
     pub rows: usize,
-    /// Lines that were drawn: fewer than `rows` where long lines are broken. A page is as long.
+    /// Lines that were drawn whole: fewer than `rows` where long lines are broken. A page is as long.
     pub lines: usize,
+    /// Number of the first of them; 0 when there is none.
+    pub first: u64,
+    /// Number of the last one that was drawn.
+    pub last: u64,
 }
 
 /// A text longer than its place.

@@ -89,3 +89,19 @@ fn tiny() {
         .collect();
     insta::assert_snapshot!("screen_tiny", all.join("\n"));
 }
+
+#[test]
+fn a_log_held_at_its_first_line_fills_the_pane() {
+    let mut state = loading(example());
+    let logs = logs(&mut state);
+    state.screen.held.insert(NodeId(0), 0);
+    let at_top = shot(&state, &logs, (120, 40));
+    let region = *at_top.regions.log(NodeId(0)).expect("its log is drawn");
+    assert_eq!((region.first, region.lines > 5), (0, true), "{region:?}");
+    assert_eq!(region.last, region.lines as u64 - 1);
+    assert!(at_top.text().contains("Automatically detected"), "{}", at_top.text());
+    state.screen.held.insert(NodeId(0), region.last + 1);
+    let further = shot(&state, &logs, (120, 40));
+    let region = *further.regions.log(NodeId(0)).expect("its log is drawn");
+    assert!(region.first > 0, "{region:?}");
+}

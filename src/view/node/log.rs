@@ -1,15 +1,18 @@
 //! A node's log: the lines that fit, the last one at the bottom.
 
+use std::collections::VecDeque;
+
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Span;
 
 use crate::config::types::LogPlace;
 use crate::domain::NodeId;
-use crate::log::{self, Line};
+use crate::log::{self, Line, Window};
 use crate::view::Scene;
 use crate::view::canvas::Canvas;
 use crate::view::look::Look;
+use crate::view::regions::LogRegion;
 use crate::view::widgets::row::Row;
 use crate::view::widgets::wrap::wrap_spans;
 use crate::view::words::{count, seconds};
@@ -62,41 +65,72 @@ fn place(scene: &Scene<'_>, place: &LogPlace) -> String {
     }
 }
 
-/// Draws the newest lines of the window, long ones broken, and gives how many. `whole` shows every line to its end.
+/// Draws the log, long lines broken, and tells which lines are there. `whole` shows every line to its end.
 ///
-/// From the bottom up, so that the last line is always there.
-pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect, id: NodeId, whole: bool) -> usize {
+/// From the bottom up, so that the last wanted line is always there. Where the lines above it do not fill the pane (the log begins there), those
+/// after it do.
+pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect, id: NodeId, whole: bool) -> LogRegion {
     let look = scene.look;
-    let window = scene.logs.0.get(&id);
-    let lines = window.map_or(&[][..], |w| w.lines.as_slice());
-    if lines.is_empty() {
+    let height = usize::from(area.height);
+    let mut region = LogRegion {
+        node: id,
+        rows: height,
+        lines: 0,
+        first: 0,
+        last: 0,
+    };
+    let Some(window) = scene.logs.0.get(&id).filter(|w| !w.lines.is_empty()) else {
         let text = nothing(scene, id);
         canvas.text(area.x + 1, area.y, area.width.saturating_sub(2), text, look.dim());
-        return 0;
-    }
-    let height = usize::from(area.height);
+        return region;
+    };
+    let lines = window.lines.as_slice();
+    let wanted = wanted(scene, id, window);
     let most = if whole { height } else { BROKEN };
-    let mut blocks = Vec::new();
+    let mut blocks = VecDeque::new();
     let mut rows = 0;
-    for (i, line) in lines.iter().rev().take(height).enumerate() {
+    for (i, line) in lines.iter().take(wanted).rev().take(height).enumerate() {
         // The newest line says what happens now: it is whole.
         let block = block(look, line, area.width, if i == 0 { height } else { most });
         rows += block.len();
-        blocks.push(block);
+        blocks.push_front(block);
         if rows >= height {
             break;
         }
     }
+    let first = wanted - blocks.len();
     // The oldest line may have its beginning above the pane.
     let above = rows.saturating_sub(height);
-    let shown = blocks.iter().rev().flatten().skip(above);
+    for line in lines.iter().skip(wanted).take(height) {
+        if rows >= height {
+            break;
+        }
+        let block = block(look, line, area.width, most);
+        rows += block.len();
+        blocks.push_back(block);
+    }
+    let shown = blocks.iter().flatten().skip(above);
     for (y, spans) in (area.y..area.bottom()).zip(shown) {
         canvas.spans(area.x, y, area.width, spans);
     }
-    if above > 0 {
-        (blocks.len() - 1).max(1)
-    } else {
-        blocks.len()
+    let number = |i: usize| window.first_seq.saturating_add(i as u64);
+    let cut_off = usize::from(above > 0 && blocks.len() > 1);
+    region.lines = blocks.len() - cut_off;
+    region.first = number(first + cut_off);
+    // Lines that may still change stand last and have no number.
+    region.last = number(first + blocks.len()).min(window.next_seq).saturating_sub(1);
+    region
+}
+
+/// How many of the window's lines stand at or before the last wanted one: all when the log is followed.
+fn wanted(scene: &Scene<'_>, id: NodeId, window: &Window) -> usize {
+    let all = window.lines.len();
+    match scene.state.screen.held.get(&id) {
+        None => all,
+        Some(held) => {
+            let before = held.saturating_add(1).saturating_sub(window.first_seq);
+            usize::try_from(before).unwrap_or(all).clamp(1, all)
+        }
     }
 }
 

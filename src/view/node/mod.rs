@@ -18,7 +18,7 @@ use crate::model::schedule::NODE_EVERY;
 use super::Scene;
 use super::age::Age;
 use super::canvas::Canvas;
-use super::regions::{LogRegion, Regions};
+use super::regions::Regions;
 use super::standing;
 use super::widgets::boxes::{Border, divide, frame};
 use super::widgets::row::Row;
@@ -40,12 +40,7 @@ pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect, id: N
         return;
     }
     let log_area = head(scene, canvas, area, inner, border, id);
-    let lines = log::draw(scene, canvas, log_area, id, zoomed);
-    regions.logs.push(LogRegion {
-        node: id,
-        rows: usize::from(log_area.height),
-        lines,
-    });
+    regions.logs.push(log::draw(scene, canvas, log_area, id, zoomed));
 }
 
 /// Draws the readings and gives the rectangle that is left for the log.
