@@ -9,7 +9,7 @@ use crate::domain::{NodeId, Stamp};
 use super::super::condition::Condition;
 use super::super::fix::fix;
 use super::super::judge::judge;
-use super::{CHECK_LIMIT, Do, ENOUGH, End, Machine, Phase, Scene};
+use super::{ADOPT, CHECK_LIMIT, Do, ENOUGH, End, Machine, Phase, Scene};
 
 /// Conditions with their answers.
 type Answers = Vec<(Condition, Verdict)>;
@@ -31,7 +31,7 @@ impl Machine {
         }
         let decided = after.is_empty() || any_fails(&after);
         let adopt = !under_way.is_empty() && all_hold(&under_way);
-        if adopt && (decided || waited > ENOUGH) {
+        if adopt && (decided || waited > ADOPT) {
             self.note(
                 "it is under way already: it is waited for, not started again".to_owned(),
                 out,

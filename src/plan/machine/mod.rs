@@ -33,6 +33,9 @@ const CHECK_LIMIT: Duration = Duration::from_secs(120);
 /// Longest wait for more answers once enough is known to go on with.
 const ENOUGH: Duration = Duration::from_secs(5);
 
+/// Longest wait for answers that may show what is under way to be true already. Nothing is held up by it: either way it is watched, not started.
+const ADOPT: Duration = Duration::from_secs(20);
+
 /// Time that a command's processes get to show themselves before their absence counts.
 const START_GRACE: Duration = Duration::from_secs(5);
 

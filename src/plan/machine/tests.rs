@@ -257,6 +257,23 @@ fn what_is_under_way_is_adopted() {
 }
 
 #[test]
+fn an_answer_that_comes_late_does_not_make_what_is_true_look_unfinished() {
+    let config = sparks();
+    let mut seen = idle(&config);
+    container(&mut seen, &config, HEAD, ContainerState::Running);
+    let mut world = World::of(config, seen, Action::Head, &[StepKind::Head], false);
+    world.tick(15_000);
+    assert_eq!(world.state(0), &StepState::Checking);
+    ray(&mut world.seen, &["192.168.200.12"]);
+    world.tick(250);
+    assert_eq!(world.state(0), &SKIPPED);
+    world = World::of(sparks(), world.seen, Action::Head, &[StepKind::Head], false);
+    world.seen.ray = Reading::absent("no answer");
+    world.tick(21_000);
+    assert_eq!(world.state(0), &StepState::Verifying);
+}
+
+#[test]
 fn a_load_that_runs_is_adopted_and_no_second_server_started() {
     let config = sparks();
     let mut seen = joined(&config);

@@ -1,6 +1,7 @@
 //! The lab itself: up and down, and the root console of its hosts.
 
 use std::cell::Cell;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -26,16 +27,24 @@ pub struct Lab {
     said: Cell<Instant>,
     /// The operator's home and the console's state, away from those of whoever runs the test.
     pub home: tempfile::TempDir,
+    /// Held while the lab is up: two runs would take each other's hosts.
+    _turn: File,
 }
 
 impl Lab {
     /// Starts it.
     pub fn up() -> Self {
+        std::fs::create_dir_all(directory()).unwrap();
+        let turn = File::create(directory().join("test.lock")).unwrap();
+        wait_for(UP_LIMIT, "another run of this test ends", || {
+            turn.try_lock().map_err(|e| e.to_string())
+        });
         let now = Instant::now();
         let lab = Self {
             started: now,
             said: Cell::new(now),
             home: tempfile::tempdir().unwrap(),
+            _turn: turn,
         };
         let out = bounded(&mut script(&["up"]), UP_LIMIT);
         assert!(out.status.success(), "lab.sh up: {}", text(&out));

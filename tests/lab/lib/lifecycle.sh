@@ -41,7 +41,7 @@ down() { # [quietly]
 
 clean() {
   down
-  rm -rf "$CACHE" "$KEYS" "$LAB/apt.log"
+  rm -rf "$CACHE" "$KEYS" "$LAB/apt.log" "$LAB/test.lock"
   rmdir "$LAB" 2>/dev/null || true
 }
 
