@@ -109,6 +109,20 @@ fn it_draws_anew_at_every_size() {
 }
 
 #[test]
+fn keys_that_come_faster_than_frames_all_count() {
+    let mut term = Term::start(&[PROGRAM, "demo"], &[], (80, 24));
+    up(&term);
+    term.send("?");
+    term.wait("the help", |s| s.contents().contains("lines 1-"));
+    term.send("jjjjj");
+    term.wait("the sixth line", |s| s.contents().contains("lines 6-"));
+    term.send("kk");
+    term.wait("the fourth line", |s| s.contents().contains("lines 4-"));
+    term.send("q");
+    assert_eq!(term.end(), 0);
+}
+
+#[test]
 fn pasted_text_is_not_taken_for_keys() {
     let mut term = demo();
     up(&term);

@@ -211,6 +211,10 @@ impl Front {
     fn intent(&mut self, intent: Intent) -> io::Result<Option<How>> {
         let intents = match intent {
             Intent::Scroll(by) => {
+                // Keys may come faster than frames: each scrolls from where the one before it came to.
+                if self.dirty {
+                    self.compose();
+                }
                 let steps = scroll::within(self.console.state(), &self.regions, by);
                 steps.into_iter().map(Intent::Scroll).collect()
             }
@@ -277,14 +281,20 @@ impl Front {
         Ok(())
     }
 
-    /// Composes a frame and writes what changed. How many log lines are wanted is known only once the frame is laid out, so a frame whose layout is new is
-    /// composed twice.
+    /// Composes a frame and writes what changed.
     fn draw(&mut self) -> io::Result<()> {
         self.dirty = false;
         self.frames += 1;
         if self.told.as_ref().is_some_and(|(_, until)| Instant::now() >= *until) {
             self.told = None;
         }
+        self.compose();
+        panic_on_purpose(self.frames);
+        self.screen.show()
+    }
+
+    /// Composes a frame. How many log lines are wanted is known only once it is laid out, so a frame whose layout is new is composed twice.
+    fn compose(&mut self) {
         let asked = self.secret_question();
         self.secret.belongs_to(asked);
         for _ in 0..2 {
@@ -304,8 +314,6 @@ impl Front {
                 break;
             }
         }
-        panic_on_purpose(self.frames);
-        self.screen.show()
     }
 
     /// The log lines that the latest layout has room for.
