@@ -104,6 +104,7 @@ fn vllm_ray(r: &mut Reader<'_>, mut s: Section<'_>) -> VllmRay {
         shm_size: shm_size.map_or_else(|| SHM_SIZE.to_owned(), |t| t.value),
         docker_run_args: arguments(r, &mut s, "docker_run_args", DOCKER_ARGS),
         ray_start_args: arguments(r, &mut s, "ray_start_args", RAY_ARGS),
+        ray_head_args: arguments(r, &mut s, "ray_head_args", RAY_ARGS),
         vllm_serve_args: arguments(r, &mut s, "vllm_serve_args", VLLM_ARGS),
     };
     s.finish(r);

@@ -29,7 +29,7 @@ impl Config {
         let engine = match &self.engine {
             Engine::VllmRay(e) => json!({
                 "ray_port": e.ray_port, "dashboard_port": e.dashboard_port, "shm_size": e.shm_size,
-                "docker_run_args": e.docker_run_args, "ray_start_args": e.ray_start_args,
+                "docker_run_args": e.docker_run_args, "ray_start_args": e.ray_start_args, "ray_head_args": e.ray_head_args,
             }),
             Engine::Script(e) => json!(e),
         };

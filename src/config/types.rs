@@ -116,6 +116,8 @@ pub struct VllmRay {
     pub docker_run_args: Vec<String>,
     /// More arguments for `ray start`.
     pub ray_start_args: Vec<String>,
+    /// More arguments of `ray start` on the head alone.
+    pub ray_head_args: Vec<String>,
     /// More arguments for `vllm serve`.
     pub vllm_serve_args: Vec<String>,
 }

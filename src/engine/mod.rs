@@ -163,6 +163,25 @@ mod tests {
     }
 
     #[test]
+    fn what_only_a_head_may_be_told_stays_on_the_head() {
+        let mut config = sparks();
+        if let Engine::VllmRay(engine) = &mut config.engine {
+            engine.ray_start_args = vec!["--num-gpus".into(), "1".into()];
+            engine.ray_head_args = vec!["--include-dashboard=false".into()];
+        }
+        let head = start_node(&config, NodeId(0), START).line();
+        let worker = start_node(&config, NodeId(1), START).line();
+        assert!(
+            head.ends_with("--node-ip-address 192.168.200.12 --num-gpus 1 '--include-dashboard=false'"),
+            "{head}"
+        );
+        assert!(
+            worker.ends_with("--node-ip-address 192.168.200.13 --num-gpus 1"),
+            "{worker}"
+        );
+    }
+
+    #[test]
     fn the_device_needs_both_the_node_and_the_config() {
         let mut config = sparks();
         config.nodes[0].hcas.clear();

@@ -56,6 +56,7 @@ pub fn sparks() -> Config {
             shm_size: "16g".to_owned(),
             docker_run_args: Vec::new(),
             ray_start_args: Vec::new(),
+            ray_head_args: Vec::new(),
             vllm_serve_args: vec!["--max-model-len".to_owned(), "32768".to_owned()],
         }),
         container: Container {

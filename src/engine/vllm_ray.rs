@@ -93,6 +93,10 @@ fn ray_words(config: &Config, engine: &VllmRay, node: &Node) -> Vec<String> {
     }
     words.extend(["--node-ip-address".to_owned(), node.fabric_address.clone()]);
     words.extend(engine.ray_start_args.iter().cloned());
+    match node.role {
+        Role::Head => words.extend(engine.ray_head_args.iter().cloned()),
+        Role::Worker => {}
+    }
     words
 }
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 use crate::config::types::Engine;
 use crate::domain::container::{Container, ContainerState};
 use crate::domain::effect::Effect;
-use crate::domain::event::ProbeId;
+use crate::domain::event::{ProbeId, Purpose};
+use crate::domain::ray::RayVia;
 use crate::domain::serving::{Health, ServerProbe};
 use crate::domain::{NodeId, Stamp};
 
@@ -32,6 +33,21 @@ pub const RAY_EVERY: Duration = Duration::from_secs(3);
 /// Ray's membership from the head's container, where there is no dashboard: it costs a Python start.
 pub const RAY_IN_CONTAINER_EVERY: Duration = Duration::from_secs(10);
 
+/// A probe that took a while is not asked again before this many times as long: on a node that is slow or busy, the console takes no more than its
+/// share of the time and never is what keeps the node busy.
+const REST: u32 = 5;
+/// Longest such wait: short enough that a membership which is asked for in the container does not go stale between two answers.
+const REST_LIMIT: Duration = Duration::from_secs(20);
+
+/// How often membership is asked for where it is read.
+#[must_use]
+pub fn ray_every(via: RayVia) -> Duration {
+    match via {
+        RayVia::Dashboard => RAY_EVERY,
+        RayVia::Container => RAY_IN_CONTAINER_EVERY,
+    }
+}
+
 /// What can be asked on a cadence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Asked {
@@ -45,6 +61,7 @@ pub(super) enum Asked {
 /// Adds the probes that are due. Actors leave out one that is still under way.
 pub(super) fn due(state: &mut State, now: Stamp, effects: &mut Vec<Effect>) {
     for (asked, every, effect) in cadences(state) {
+        let every = every.max(rest(state, asked));
         let is_due = state.asked.get(&asked).is_none_or(|last| now.since(*last) >= every);
         if is_due {
             state.asked.insert(asked, now);
@@ -55,6 +72,18 @@ pub(super) fn due(state: &mut State, now: Stamp, effects: &mut Vec<Effect>) {
         state.token_asked = true;
         effects.push(Effect::ProbeServer(ServerProbe::Token));
     }
+}
+
+/// How long a node is left alone after a probe, counted from its start.
+fn rest(state: &State, asked: Asked) -> Duration {
+    let Asked::Node(node, probe) = asked else {
+        return Duration::ZERO;
+    };
+    let latest = state.commands.iter().rev();
+    let took = latest
+        .filter(|c| c.node == node && c.purpose == Purpose::Probe(probe))
+        .find_map(|c| c.ended.as_ref().map(|(_, took)| Duration::from_millis(*took)));
+    (took.unwrap_or_default() * REST).min(REST_LIMIT)
 }
 
 /// What is asked in the present state, and how often.
@@ -72,7 +101,7 @@ fn cadences(state: &State) -> Vec<(Asked, Duration, Effect)> {
         }
         if id == head && runs {
             node(id, ProbeId::Serve, SERVE_EVERY);
-            if state.dashboard_failed.is_some() {
+            if state.dashboard_failed {
                 node(id, ProbeId::Ray, RAY_IN_CONTAINER_EVERY);
             }
         }

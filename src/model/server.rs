@@ -4,7 +4,7 @@ use crate::domain::link::LinkState;
 use crate::domain::serving::{Health, MetricsSample, ServerFacts};
 use crate::domain::{Reading, Stamp};
 
-use super::schedule::{HEALTH_EVERY, RAY_EVERY};
+use super::schedule::{HEALTH_EVERY, ray_every};
 use super::state::{ServerView, ServingState, State};
 
 /// Takes an answer of the server or of Ray's dashboard.
@@ -54,14 +54,10 @@ pub(super) fn take(state: &mut State, answer: ServerFacts, at: Stamp) {
         }
         ServerFacts::Ray(Ok(ray)) => {
             state.observed.ray = Reading::known(ray, at);
-            state.dashboard_failed = None;
+            state.dashboard_failed = false;
         }
-        ServerFacts::Ray(Err(why)) => {
-            if state.observed.ray.value().is_none() {
-                state.observed.ray = Reading::absent(why.clone());
-            }
-            state.dashboard_failed = Some(why);
-        }
+        // Nothing is said of the membership yet: it is asked for in the container now.
+        ServerFacts::Ray(Err(_)) => state.dashboard_failed = true,
     }
 }
 
@@ -178,11 +174,8 @@ fn missing(state: &State, now: Stamp) -> Option<String> {
             Some(LinkState::Idle | LinkState::Connecting | LinkState::Asking | LinkState::Up) | None => {}
         }
     }
-    let ray = state
-        .observed
-        .ray
-        .value()
-        .filter(|_| !state.observed.ray.stale(now, RAY_EVERY))?;
+    let seen = &state.observed.ray;
+    let ray = seen.value().filter(|r| !seen.stale(now, ray_every(r.via)))?;
     let lost = state
         .config
         .nodes

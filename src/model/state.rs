@@ -68,8 +68,8 @@ pub struct State {
     pub(super) token_asked: bool,
     /// Whether the latest scrape failed.
     pub(super) metrics_failed: bool,
-    /// Why the dashboard gave no membership.
-    pub(super) dashboard_failed: Option<String>,
+    /// Whether the dashboard gave no membership when it was asked last.
+    pub(super) dashboard_failed: bool,
     /// When each probe was asked last.
     pub(super) asked: BTreeMap<Asked, Stamp>,
 }
@@ -259,7 +259,7 @@ impl State {
             token_failed: None,
             token_asked: false,
             metrics_failed: false,
-            dashboard_failed: None,
+            dashboard_failed: false,
             asked: BTreeMap::new(),
         }
     }

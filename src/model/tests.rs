@@ -11,7 +11,8 @@ use crate::domain::event::{CommandDone, CommandStart, Event, EventKind, Facts, P
 use crate::domain::intent::{Intent, Pane, Scroll};
 use crate::domain::link::{LinkError, LinkErrorKind, LinkState};
 use crate::domain::load::LineFact;
-use crate::domain::ray::{RayFacts, RayNode};
+use crate::domain::ray::{RayFacts, RayNode, RayVia};
+use crate::domain::reading::NOT_ASKED;
 use crate::domain::serving::{Health, MetricsSample, ServeFacts, ServeProcess, ServerFacts, ServerProbe, TokenProof};
 use crate::domain::{NodeId, Now, RunId, Source, Stamp, Wall};
 
@@ -235,6 +236,32 @@ fn a_ready_server_whose_ray_lost_a_node_is_degraded() {
 }
 
 #[test]
+fn a_dashboard_that_refuses_is_not_the_last_word_on_the_membership() {
+    let mut told = Told::serving(Options::default());
+    told.server(100, ServerFacts::Ray(Err("connection refused".into())));
+    assert_eq!(told.0.observed.ray.reason(), Some(NOT_ASKED));
+    let asks = |effects: &[Effect]| effects.contains(&Effect::Probe(HEAD, ProbeId::Ray));
+    assert!(asks(&told.tick(200)));
+    let why = "Ray gave no answer".to_owned();
+    let probe = ProbeId::Ray;
+    told.at(300, Source::Node(HEAD), EventKind::ProbeFailed { probe, why });
+    assert_eq!(told.0.observed.ray.reason(), Some("Ray gave no answer"));
+}
+
+#[test]
+fn a_lost_node_stays_lost_between_two_answers_from_the_container() {
+    let mut told = Told::serving(Options::default());
+    told.healthy(0, 1.0);
+    let nodes = Vec::new();
+    let via = RayVia::Container;
+    told.node(0, HEAD, Facts::Ray(RayFacts { nodes, via }));
+    for at in [100, 9500, 19_500] {
+        told.server(at, ServerFacts::Health(Health::Ok));
+        assert!(matches!(told.state(), ServingState::Degraded(_)), "{at}");
+    }
+}
+
+#[test]
 fn what_an_unreachable_head_said_last_is_not_what_it_says_now() {
     let mut told = Told::serving(Options::default());
     told.healthy(100, 9.0);
@@ -283,6 +310,43 @@ fn a_node_is_asked_on_its_cadence_and_only_while_it_is_linked() {
     assert_eq!(probes(&told.tick(20)), 1);
     assert_eq!(probes(&told.tick(1000)), 0);
     assert_eq!(probes(&told.tick(2020)), 1);
+}
+
+#[test]
+fn a_slow_probe_leaves_its_node_alone_for_longer() {
+    let asked = |effects: &[Effect]| effects.contains(&Effect::Probe(HEAD, ProbeId::Node));
+    let took = |told: &mut Told, at, run, took_ms| {
+        let command = Command::script("probe.node", "x", Vec::new(), Duration::from_secs(1));
+        let start = CommandStart {
+            run: RunId(run),
+            node: HEAD,
+            purpose: Purpose::Probe(ProbeId::Node),
+            command,
+        };
+        told.at(at, Source::Node(HEAD), EventKind::CommandStarted(start));
+        let done = CommandDone {
+            run: RunId(run),
+            exit: Exit::Code(0),
+            stdout: Vec::new(),
+            stderr: Vec::new(),
+            took_ms,
+        };
+        told.at(at + took_ms, Source::Node(HEAD), EventKind::CommandDone(done));
+    };
+    let mut told = Told::new(Options::default());
+    told.at(0, Source::Node(HEAD), EventKind::Link(LinkState::Up));
+    assert!(asked(&told.tick(0)));
+    took(&mut told, 0, 1, 1000);
+    assert!(!asked(&told.tick(4900)));
+    assert!(asked(&told.tick(5000)));
+    took(&mut told, 5000, 2, 10_000);
+    assert!(!asked(&told.tick(24_900)));
+    assert!(asked(&told.tick(25_000)), "but not for ever");
+    took(&mut told, 25_000, 3, 100);
+    assert!(
+        asked(&told.tick(27_000)),
+        "and one that is quick again is asked as before"
+    );
 }
 
 #[test]

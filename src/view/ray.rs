@@ -6,7 +6,7 @@ use crate::domain::NodeId;
 use crate::domain::intent::Pane;
 use crate::domain::ray::{RayFacts, RayNode, RayVia};
 use crate::model::State;
-use crate::model::schedule::{RAY_EVERY, RAY_IN_CONTAINER_EVERY};
+use crate::model::schedule::ray_every;
 
 use super::Scene;
 use super::age::Age;
@@ -45,12 +45,9 @@ pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect, regio
 }
 
 fn age(scene: &Scene<'_>) -> Age {
-    let via = scene.state.observed.ray.value().map(|r| r.via);
-    let period = match via {
-        Some(RayVia::Container) => RAY_IN_CONTAINER_EVERY,
-        Some(RayVia::Dashboard) | None => RAY_EVERY,
-    };
-    Age::of(&scene.state.observed.ray, period, scene.now.stamp)
+    let ray = &scene.state.observed.ray;
+    let via = ray.value().map_or(RayVia::Dashboard, |r| r.via);
+    Age::of(ray, ray_every(via), scene.now.stamp)
 }
 
 fn title<'a>(scene: &Scene<'a>) -> Row<'a> {

@@ -96,18 +96,21 @@ pub fn containers(lab: &Lab, node: &str) -> String {
     lab.on(node, "docker ps --format '{{.Names}}'")
 }
 
+/// A program that asks Ray as any program on the cluster does, with or without a dashboard.
+const ASK_RAY: &str = "import json, ray; ray.init(address=\"auto\", log_to_driver=False, logging_level=40); print(json.dumps(ray.nodes()))";
+
 /// What Ray itself says of its nodes: address, whether it is alive, GPUs.
-pub fn ray_nodes(lab: &Lab) -> Vec<(String, String, u64)> {
-    let text = lab.on("spark1", &format!("docker exec {NAME} ray list nodes --format json"));
-    let nodes: Vec<Value> = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}"));
-    let mut all: Vec<(String, String, u64)> = nodes
+pub fn ray_nodes(lab: &Lab) -> Vec<(String, bool, u64)> {
+    let text = lab.on("spark1", &format!("docker exec {NAME} python3 -c '{ASK_RAY}'"));
+    let list = text.lines().rfind(|line| line.starts_with('[')).unwrap_or(&text);
+    let nodes: Vec<Value> = serde_json::from_str(list).unwrap_or_else(|e| panic!("{e}: {text}"));
+    let mut all: Vec<(String, bool, u64)> = nodes
         .iter()
         .map(|n| {
-            let word = |key: &str| n[key].as_str().unwrap().to_owned();
             (
-                word("node_ip"),
-                word("state"),
-                n["resources_total"]["GPU"].as_f64().unwrap() as u64,
+                n["NodeManagerAddress"].as_str().unwrap().to_owned(),
+                n["Alive"].as_bool().unwrap(),
+                n["Resources"]["GPU"].as_f64().unwrap_or(0.0) as u64,
             )
         })
         .collect();
@@ -117,7 +120,7 @@ pub fn ray_nodes(lab: &Lab) -> Vec<(String, String, u64)> {
 
 /// Fails unless Ray has both nodes alive at their fabric addresses, with a GPU each.
 pub fn ray_is_whole(lab: &Lab) {
-    let node = |address: &str| (address.to_owned(), "ALIVE".to_owned(), 1);
+    let node = |address: &str| (address.to_owned(), true, 1);
     assert_eq!(ray_nodes(lab), [node("192.168.200.12"), node("192.168.200.13")]);
 }
 
