@@ -7,8 +7,10 @@
 //! fails ends the console; nothing is drawn when nothing visible changed; a secret stays in its field, which is wiped, and goes to the waiting end
 //! only; pasted text is never taken for keys.
 
+mod frame;
 mod keys;
 mod look;
+mod picture;
 mod run;
 mod screen;
 mod scroll;
@@ -17,5 +19,6 @@ mod signals;
 mod terminal;
 
 pub use look::look;
+pub use picture::write_pictures;
 pub use run::{Ended, How, run_console};
 pub use terminal::present;

@@ -11,12 +11,13 @@ use futures_util::StreamExt;
 use tokio::time::{Instant, sleep_until};
 
 use crate::config::theme::Theme;
+use crate::domain::QuestionId;
 use crate::domain::intent::{Intent, Mode};
-use crate::domain::{NodeId, QuestionId};
 use crate::drive::{Console, ForFront};
 use crate::input::{self, Chord};
-use crate::view::{Look, Regions, Scene};
+use crate::view::{Look, Regions};
 
+use super::frame::{self, Beside};
 use super::keys::chord;
 use super::look::{frame_time, look};
 use super::screen::{self, Screen};
@@ -293,34 +294,15 @@ impl Front {
         self.screen.show()
     }
 
-    /// Composes a frame. How many log lines are wanted is known only once it is laid out, so a frame whose layout is new is composed twice.
+    /// Composes a frame.
     fn compose(&mut self) {
         let asked = self.secret_question();
         self.secret.belongs_to(asked);
-        for _ in 0..2 {
-            let wanted = self.wanted();
-            let logs = self.console.windows(&wanted);
-            let scene = Scene {
-                state: self.console.state(),
-                logs: &logs,
-                look: &self.look,
-                now: self.console.now(),
-                typed: self.secret.typed(),
-                told: self.told.as_ref().map(|(text, _)| text.as_str()),
-            };
-            let regions = self.screen.compose(&scene);
-            self.regions = regions;
-            if self.wanted() == wanted {
-                break;
-            }
-        }
-    }
-
-    /// The log lines that the latest layout has room for.
-    fn wanted(&self) -> Vec<(NodeId, Option<u64>, usize)> {
-        let held = &self.console.state().screen.held;
-        let logs = self.regions.logs.iter();
-        logs.map(|l| (l.node, held.get(&l.node).copied(), l.rows)).collect()
+        let beside = Beside {
+            typed: self.secret.typed(),
+            told: self.told.as_ref().map(|(text, _)| text.as_str()),
+        };
+        frame::compose(&self.console, &self.look, beside, self.screen.next(), &mut self.regions);
     }
 }
 

@@ -8,8 +8,6 @@ use ratatui::backend::{Backend, CrosstermBackend};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use crate::view::{self, Regions, Scene};
-
 use super::terminal;
 
 /// The screen as it is and as it will be.
@@ -50,10 +48,9 @@ impl Screen {
         self.unknown = true;
     }
 
-    /// Draws into the next frame.
-    pub(super) fn compose(&mut self, scene: &Scene<'_>) -> Regions {
-        let area = self.next.area;
-        view::draw(scene, &mut self.next, area)
+    /// The next frame, to draw into.
+    pub(super) fn next(&mut self) -> &mut Buffer {
+        &mut self.next
     }
 
     /// Writes what the next frame changes.

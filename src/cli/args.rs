@@ -114,6 +114,9 @@ pub struct Demo {
     /// Run only the cluster: print the path of a config for it, and stay until Ctrl-C
     #[arg(long)]
     pub serve_only: bool,
+    /// Do the whole job without a terminal and write pictures of it, for the manual, into a directory
+    #[arg(long, value_name = "DIR", conflicts_with = "serve_only", hide = true)]
+    pub pictures: Option<PathBuf>,
 }
 
 fn speed(text: &str) -> Result<f64, String> {

@@ -1,9 +1,11 @@
 //! `demo`: the embedded cluster, with the console on it or alone.
 
+use std::path::Path;
+
 use color_eyre::eyre::{Result, WrapErr};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::config;
+use crate::config::{self, Config};
 use crate::sim;
 
 use super::args::{Args, Demo};
@@ -23,24 +25,35 @@ pub(super) async fn demo(args: &Args, demo: &Demo) -> Result<Exit> {
     let cluster = sim::Cluster::start(options)
         .await
         .wrap_err("the demo cluster could not be started")?;
-    let exit = if demo.serve_only {
-        stay(&cluster).await?
-    } else {
-        console(args, &cluster).await?
+    let exit = match &demo.pictures {
+        Some(directory) => pictures(args, &cluster, directory).await?,
+        None if demo.serve_only => stay(&cluster).await?,
+        None => console(args, &cluster).await?,
     };
     cluster.shutdown().await;
     Ok(exit)
 }
 
 async fn console(args: &Args, cluster: &sim::Cluster) -> Result<Exit> {
-    let file = cluster.config_path().display().to_string();
-    match config::parse(cluster.config_text(), &file) {
+    match read(cluster) {
         Ok(config) => start::console_on(args, config).await,
-        Err(problems) => {
-            problems.iter().for_each(|p| out::say(&p.to_string()));
-            Ok(Exit::Usage)
-        }
+        Err(exit) => Ok(exit),
     }
+}
+
+async fn pictures(args: &Args, cluster: &sim::Cluster, directory: &Path) -> Result<Exit> {
+    match read(cluster) {
+        Ok(config) => start::pictures_of(args, config, directory).await,
+        Err(exit) => Ok(exit),
+    }
+}
+
+fn read(cluster: &sim::Cluster) -> std::result::Result<Config, Exit> {
+    let file = cluster.config_path().display().to_string();
+    config::parse(cluster.config_text(), &file).map_err(|problems| {
+        problems.iter().for_each(|p| out::say(&p.to_string()));
+        Exit::Usage
+    })
 }
 
 /// Prints the config's path and stays until a signal.

@@ -1,6 +1,6 @@
 //! From arguments to a running console.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use color_eyre::eyre::Result;
@@ -118,6 +118,21 @@ pub(super) async fn console_on(args: &Args, config: Config) -> Result<Exit> {
         How::Terminated | How::HungUp => Exit::Terminated,
         How::Panicked => Exit::Failed,
     })
+}
+
+/// Writes pictures of a console that does the whole job on a configuration.
+///
+/// # Errors
+/// See [`open`]; when the job does not go as it should, or a file can't be written.
+pub(super) async fn pictures_of(args: &Args, config: Config, directory: &Path) -> Result<Exit> {
+    let theme = match theme(args.theme.as_ref().unwrap_or(&config.ui.theme)) {
+        Ok(theme) => theme,
+        Err(exit) => return Ok(exit),
+    };
+    for file in app::write_pictures(open(args, config, true)?, theme, directory).await? {
+        out::line(&file.display().to_string());
+    }
+    Ok(Exit::Done)
 }
 
 /// A theme by name, or from a file.

@@ -56,7 +56,7 @@ pub(super) fn fix(condition: &Condition, observed: &Observed, config: &Config) -
         Condition::RayMember(n) | Condition::WrongAddress(n) => Some(membership(observed, config, *n)),
         Condition::RayComplete => config
             .node_ids()
-            .find(|n| stray(observed, config, *n))
+            .find(|n| stray(observed, config, *n) || no_head(observed, config))
             .map(|n| membership(observed, config, n))
             .or_else(|| {
                 Some(format!(
@@ -85,11 +85,20 @@ fn stray(observed: &Observed, config: &Config, node: NodeId) -> bool {
     ray.is_some_and(|r| stray_of(observed, config, r, node).is_some())
 }
 
+/// Whether it was seen that the head has no container at all.
+fn no_head(observed: &Observed, config: &Config) -> bool {
+    let containers = observed.node(config.head()).and_then(|n| n.containers.value());
+    containers.is_some_and(|c| c.named(&config.container.name).is_none())
+}
+
 fn membership(observed: &Observed, config: &Config, node: NodeId) -> String {
     let name = config.node_name(node);
     let address = config.node(node).map_or("?", |n| n.fabric_address.as_str());
     let head = config.node(config.head()).map_or("?", |n| n.fabric_address.as_str());
     if !stray(observed, config, node) {
+        if no_head(observed, config) {
+            return "start the head with H, or all with U".to_owned();
+        }
         let (docker, container) = (&config.container.docker, &config.container.name);
         if node == config.head() {
             return format!("`{docker} logs {container}` on {name} says why");
