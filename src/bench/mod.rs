@@ -12,4 +12,4 @@ mod size;
 #[cfg(test)]
 mod tests;
 
-pub use run::{CHUNKS, CONCURRENCY, PROMPT_TOKENS, REQUESTS, run_test};
+pub use run::run_test;

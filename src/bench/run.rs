@@ -10,23 +10,13 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::{Client, CompletionRequest, Endpoint};
-use crate::domain::bench::{BenchEvent, BenchProfile, RequestRecord, Tally};
+use crate::domain::bench::{
+    BenchEvent, BenchProfile, CHUNKS, CONCURRENCY, PROMPT_TOKENS, REQUESTS, RequestRecord, Tally,
+};
 
 use super::prompt::Recipe;
 use super::request::{Meter, run_request};
 use super::size;
-
-/// Most requests of a test, and of its warm-up.
-pub const REQUESTS: u32 = 100_000;
-
-/// Most requests in flight at a time. A tunnel takes some more, so that the probes still come through.
-pub const CONCURRENCY: u32 = 256;
-
-/// Most chunks of a test (requests times output tokens): their stamps are all kept for the percentiles.
-pub const CHUNKS: u64 = 4_000_000;
-
-/// Most prompt tokens.
-pub const PROMPT_TOKENS: u32 = 2_000_000;
 
 /// Time between two looks at the server's counter when it has not yet counted all that was sent.
 const COUNT_EVERY: Duration = Duration::from_millis(100);

@@ -11,10 +11,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::run::{CHUNKS, CONCURRENCY, run_test};
+use super::run::run_test;
 use crate::api::Client;
 use crate::api::testing::{Asked, Responder, STREAM_END, STREAM_HEAD, answer, events, piece, stream};
-use crate::domain::bench::{BenchEvent, BenchProfile, PromptSizing, RequestRecord, Tally};
+use crate::domain::bench::{BenchEvent, BenchProfile, CHUNKS, CONCURRENCY, PromptSizing, RequestRecord, Tally};
 use crate::measure::Report;
 
 const PROFILE: BenchProfile = BenchProfile {

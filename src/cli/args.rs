@@ -16,6 +16,9 @@ Exit codes:
   130  ended by SIGINT (what was left running is said)
   143  ended by SIGTERM (what was left running is said)";
 
+/// Words of `--log-level`.
+const LEVELS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];
+
 /// Bring up a model server across GPU nodes, and watch it.
 ///
 /// Without a command, the console opens on the configured cluster. `bringup demo` needs no configuration.
@@ -25,14 +28,14 @@ pub struct Args {
     /// Configuration file [default: $BRINGUP_CONFIG, else bringup/config.toml in $XDG_CONFIG_HOME or ~/.config]
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Theme: default, light, high-contrast, or a file
+    /// Theme: default, light, high-contrast, or a file [default: $BRINGUP_THEME, else that of the configuration]
     #[arg(long, global = true, value_name = "NAME")]
     pub theme: Option<String>,
     /// Never ask the server for a token: report *answering* instead of *ready*
     #[arg(long, global = true)]
     pub no_probe: bool,
     /// Detail of the console's own log file: error, warn, info, debug or trace
-    #[arg(long, global = true, value_name = "LEVEL", default_value = "info")]
+    #[arg(long, global = true, value_name = "LEVEL", default_value = "info", value_parser = LEVELS, ignore_case = true, hide_possible_values = true)]
     pub log_level: String,
     /// What to do; without it the console opens
     #[command(subcommand)]
@@ -155,5 +158,17 @@ impl From<PlanAction> for Action {
             PlanAction::Down => Self::StopAll,
             PlanAction::DownServe => Self::StopServe,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_level_that_is_none_is_an_error_of_usage() {
+        let parse = |level| Args::try_parse_from(["bringup", "--log-level", level, "status"]);
+        assert_eq!(parse("DEBUG").map(|a| a.log_level).ok().as_deref(), Some("DEBUG"));
+        assert_eq!(parse("foo").map_err(|e| e.exit_code()).err(), Some(2));
     }
 }

@@ -101,8 +101,7 @@ pub(super) async fn console_on(args: &Args, config: Config) -> Result<Exit> {
         out::error("the console needs a terminal; without one there are `bringup status`, `up`, `down` and `bench`");
         return Ok(Exit::Usage);
     }
-    let name = args.theme.clone().unwrap_or_else(|| config.ui.theme.clone());
-    let theme = match theme(&name) {
+    let theme = match theme(&theme_name(args, &config)) {
         Ok(theme) => theme,
         Err(exit) => return Ok(exit),
     };
@@ -125,7 +124,7 @@ pub(super) async fn console_on(args: &Args, config: Config) -> Result<Exit> {
 /// # Errors
 /// See [`open`]; when the job does not go as it should, or a file can't be written.
 pub(super) async fn pictures_of(args: &Args, config: Config, directory: &Path) -> Result<Exit> {
-    let theme = match theme(args.theme.as_ref().unwrap_or(&config.ui.theme)) {
+    let theme = match theme(&theme_name(args, &config)) {
         Ok(theme) => theme,
         Err(exit) => return Ok(exit),
     };
@@ -133,6 +132,12 @@ pub(super) async fn pictures_of(args: &Args, config: Config, directory: &Path) -
         out::line(&file.display().to_string());
     }
     Ok(Exit::Done)
+}
+
+/// The wanted theme: one configuration serves a dark terminal and a light one.
+fn theme_name(args: &Args, config: &Config) -> String {
+    let variable = std::env::var("BRINGUP_THEME").ok();
+    config::theme::chosen(args.theme.as_deref(), variable.as_deref(), &config.ui.theme).to_owned()
 }
 
 /// A theme by name, or from a file.

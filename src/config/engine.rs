@@ -46,6 +46,10 @@ const VLLM_ARGS: &[(&str, &str)] = &[
     ("--tensor-parallel-size", "write it as [serve] tensor_parallel_size"),
     ("-tp", "write it as [serve] tensor_parallel_size"),
     ("--port", "write it as [serve] port"),
+    (
+        "--host",
+        "leave it out: the server listens at every address, and bringup asks it at 127.0.0.1 of the head",
+    ),
     ("--served-model-name", "write it as [serve] served_name"),
     ("--distributed-executor-backend", "leave it out: it is ray"),
     ("--api-key", "name the variable that holds it as [secrets] api_key_env"),
@@ -159,7 +163,9 @@ fn arguments(r: &mut Reader<'_>, s: &mut Section<'_>, key: &'static str, own: &[
     let given = s.texts(r, key).unwrap_or_default();
     for argument in &given {
         let name = argument.value.split('=').next().unwrap_or_default();
-        if let Some((_, fix)) = own.iter().find(|(flag, _)| *flag == name) {
+        // These programs take `--served_model_name` for `--served-model-name`.
+        let flag = name.replace('_', "-");
+        if let Some((_, fix)) = own.iter().find(|(own, _)| *own == flag) {
             r.problem(argument.at, &s.key(key), format!("`{key}` may not hold `{name}`"), *fix);
         }
         if argument.value.starts_with("-") && argument.value.contains(' ') && !argument.value.contains('=') {

@@ -9,7 +9,6 @@
 mod engine;
 mod hash;
 mod hops;
-mod layers;
 mod nodes;
 mod parse;
 pub mod place;
@@ -19,7 +18,6 @@ pub mod theme;
 pub mod types;
 mod words;
 
-pub use layers::{Layers, THEME_FLAG, THEME_VARIABLE};
 pub use parse::{keys, parse};
 pub use problem::ConfigProblem;
 pub use types::Config;

@@ -3,25 +3,16 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::domain::bench::BenchProfile;
+use crate::domain::bench::{BenchProfile, CHUNKS, CONCURRENCY, PROMPT_TOKENS, REQUESTS};
 
 use super::problem::ConfigProblem;
-use super::read::{Reader, Section};
+use super::read::{At, Reader, Section};
 use super::types::{Config, Engine, Limits, LogPlace, Logs, Node, Serve, Ui};
 use super::words::{self, Wrong};
 use super::{engine, hops, nodes, theme};
 
 /// Port of the model server: vLLM's own.
 const SERVE_PORT: u16 = 8000;
-
-/// Most requests of a throughput test.
-const MAX_REQUESTS: u32 = 100_000;
-
-/// Most requests in flight of a throughput test.
-const MAX_CONCURRENCY: u32 = 1024;
-
-/// Most tokens asked of one request.
-const MAX_TOKENS: u32 = 1_000_000;
 
 /// Reads a configuration.
 ///
@@ -186,15 +177,30 @@ fn limits(r: &mut Reader<'_>, mut s: Section<'_>) -> Limits {
 }
 
 fn bench(r: &mut Reader<'_>, mut s: Section<'_>) -> BenchProfile {
-    let mut number = |r: &mut Reader<'_>, key, range, default| s.number(r, key, range).map_or(default, |n| n.value);
+    let requests = s.number(r, "requests", 1..=REQUESTS);
+    let concurrency = s.number(r, "concurrency", 1..=CONCURRENCY);
+    let prompt_tokens = s.number(r, "prompt_tokens", 1..=PROMPT_TOKENS);
+    let tokens = s.number(r, "output_tokens", 1..=u32::MAX);
+    let warmup = s.number(r, "warmup", 0..=REQUESTS);
+    let or = |number: &Option<At<u32>>, default| number.as_ref().map_or(default, |n| n.value);
     let profile = BenchProfile {
-        requests: number(r, "requests", 1..=MAX_REQUESTS, 32),
-        concurrency: number(r, "concurrency", 1..=MAX_CONCURRENCY, 8),
-        prompt_tokens: number(r, "prompt_tokens", 1..=MAX_TOKENS, 512),
-        output_tokens: number(r, "output_tokens", 1..=MAX_TOKENS, 128),
-        warmup: number(r, "warmup", 0..=MAX_REQUESTS, 1),
+        requests: or(&requests, 32),
+        concurrency: or(&concurrency, 8),
+        prompt_tokens: or(&prompt_tokens, 512),
+        output_tokens: or(&tokens, 128),
+        warmup: or(&warmup, 1),
         request_limit: s.duration(r, "request_limit").unwrap_or(Duration::from_secs(600)),
     };
+    let chunks = u64::from(profile.requests) * u64::from(profile.output_tokens);
+    if let Some(at) = tokens.or(requests).map(|n| n.at).filter(|_| chunks > CHUNKS) {
+        let message = format!("requests times output_tokens is {chunks}: the time of each token is kept");
+        r.problem(
+            at,
+            "bench.output_tokens",
+            message,
+            format!("write less: at most {CHUNKS} in all"),
+        );
+    }
     s.finish(r);
     profile
 }

@@ -174,6 +174,12 @@ pub fn builtin(name: &str) -> Option<Theme> {
     parse_theme(text, name).ok()
 }
 
+/// Which theme is wanted: a flag wins over a variable, a variable over the file. An empty variable counts as unset.
+#[must_use]
+pub fn chosen<'a>(flag: Option<&'a str>, variable: Option<&'a str>, file: &'a str) -> &'a str {
+    flag.or(variable.filter(|name| !name.is_empty())).unwrap_or(file)
+}
+
 /// Names of the themes that come with the program.
 #[must_use]
 pub fn names() -> Vec<&'static str> {
@@ -232,6 +238,14 @@ fn color_word(text: &str) -> Result<Color, Wrong> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_flag_wins_over_a_variable_and_a_variable_over_the_file() {
+        assert_eq!(chosen(None, None, "file"), "file");
+        assert_eq!(chosen(None, Some(""), "file"), "file");
+        assert_eq!(chosen(None, Some("variable"), "file"), "variable");
+        assert_eq!(chosen(Some("flag"), Some("variable"), "file"), "flag");
+    }
 
     #[test]
     fn every_theme_of_the_program_is_whole() {

@@ -4,6 +4,18 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+/// Most requests of a test, and of its warm-up.
+pub const REQUESTS: u32 = 100_000;
+
+/// Most requests in flight at a time. A tunnel takes some more, so that the probes still come through.
+pub const CONCURRENCY: u32 = 256;
+
+/// Most chunks of a test (requests times output tokens): their stamps are all kept for the percentiles.
+pub const CHUNKS: u64 = 4_000_000;
+
+/// Most prompt tokens.
+pub const PROMPT_TOKENS: u32 = 2_000_000;
+
 /// What a throughput test sends.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct BenchProfile {
