@@ -40,9 +40,10 @@ impl Demo {
 
     fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_bringup"));
+        if !args.contains(&"--config") {
+            command.arg("--config").arg(&self.config);
+        }
         command
-            .arg("--config")
-            .arg(&self.config)
             .args(args)
             .env("XDG_STATE_HOME", self.state.path())
             .stdin(Stdio::null());
@@ -173,6 +174,27 @@ fn stopping_the_server_keeps_the_cluster() {
     assert!(outcomes.contains(&("head".into(), "skipped".into())), "{outcomes:?}");
     assert!(outcomes.contains(&("join".into(), "skipped".into())), "{outcomes:?}");
     assert!(outcomes.contains(&("serve".into(), "success".into())), "{outcomes:?}");
+}
+
+#[test]
+fn a_node_that_is_lost_keeps_no_other_from_being_stopped() {
+    let demo = Demo::start("60");
+    demo.expect(&["up", "--yes"], 0);
+    let text = std::fs::read_to_string(&demo.config).expect("the config is there");
+    let lost = text.replace("\naddress = \"192.168.200.13\"", "\naddress = \"192.168.200.99\"");
+    assert_ne!(text, lost, "the worker's address is in the config");
+    let path = demo.state.path().join("lost.toml");
+    std::fs::write(&path, lost).expect("the config can be written");
+    let path = path.to_string_lossy();
+    let output = demo.expect(&["--config", &path, "down", "--yes"], 3);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("spark-2"), "{said}");
+
+    let status = demo.status(4);
+    let container = |node: usize| status["nodes"][node]["container"]["value"]["state"].clone();
+    assert_eq!(container(0), Value::Null, "the head was stopped: {status:#}");
+    assert_eq!(container(1), "running", "nobody could stop the worker: {status:#}");
+    demo.expect(&["down", "--yes"], 0);
 }
 
 #[test]

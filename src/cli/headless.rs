@@ -5,6 +5,8 @@ use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
+use crate::config::Config;
+use crate::config::types::Node;
 use crate::domain::Reading;
 use crate::domain::link::LinkState;
 use crate::domain::observed::NodeObserved;
@@ -17,8 +19,29 @@ use crate::model::state::ServingState;
 use super::exit::Exit;
 use super::out;
 
-/// Longest wait for the first answer of every node.
+/// Longest wait of `status` for the first answer of every node.
 pub(super) const FIRST_ANSWERS: Duration = Duration::from_secs(10);
+
+/// Longest wait for the first answer of every node before something is done: what the configured limits give the farthest node, for a handshake with each
+/// hop, one with the node, and a command.
+pub(super) fn reaching(config: &Config) -> Duration {
+    let hops = |node: &Node| {
+        let mut count = 0;
+        let mut via = node.via;
+        // The config has no cycle; the bound makes that plain here too.
+        while let Some(hop) = via.and_then(|id| config.ssh.jump.get(id.index()))
+            && count < config.ssh.jump.len()
+        {
+            count += 1;
+            via = hop.via;
+        }
+        count
+    };
+    let farthest = config.nodes.iter().map(hops).max().unwrap_or_default();
+    let handshakes = u32::try_from(farthest + 1).unwrap_or(u32::MAX);
+    let connect = config.limits.connect.saturating_mul(handshakes);
+    connect.saturating_add(config.limits.command).max(FIRST_ANSWERS)
+}
 
 /// A console with nobody at the screen.
 pub(super) struct Headless {
@@ -158,4 +181,27 @@ pub(super) fn unreachable(state: &State) -> Vec<String> {
         }
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::{self, EXAMPLE};
+
+    use super::*;
+
+    #[test]
+    fn the_wait_for_the_farthest_node_is_what_the_limits_give_it() {
+        let mut config = config::parse(EXAMPLE, "config.example.toml").unwrap();
+        config.limits.connect = Duration::from_secs(40);
+        config.limits.command = Duration::from_secs(20);
+        let hops = |config: &mut Config, via| config.nodes.iter_mut().for_each(|n| n.via = via);
+        let first = config.nodes[0].via;
+        hops(&mut config, None);
+        assert_eq!(reaching(&config), Duration::from_secs(60));
+        hops(&mut config, first);
+        assert_eq!(reaching(&config), Duration::from_secs(100));
+        config.limits.connect = Duration::from_secs(1);
+        config.limits.command = Duration::from_secs(1);
+        assert_eq!(reaching(&config), FIRST_ANSWERS);
+    }
 }

@@ -6,12 +6,13 @@ use crate::domain::effect::RunOutcome;
 use crate::domain::intent::{Action, Intent};
 use crate::domain::step::{StepEvent, StepEventKind, StepOutcome};
 use crate::drive::ForFront;
+use crate::model::State;
 use crate::plan::Plan;
 use crate::report;
 
 use super::args::Args;
 use super::exit::Exit;
-use super::headless::{FIRST_ANSWERS, Headless, Waited, all_answered, unreachable};
+use super::headless::{Headless, Waited, all_answered, reaching, unreachable};
 use super::{logfile, out, plan, start};
 
 /// `bringup up`.
@@ -46,7 +47,8 @@ async fn run(args: &Args, action: Action, yes: bool, json: bool) -> Result<Exit>
 }
 
 async fn steps(headless: &mut Headless, action: Action, yes: bool, json: bool) -> Exit {
-    if let Waited::Signal(exit) = headless.until(FIRST_ANSWERS, all_answered).await {
+    let limit = reaching(&headless.console.state().config);
+    if let Waited::Signal(exit) = headless.until(limit, all_answered).await {
         return exit;
     }
     headless.console.intent(Intent::Plan(action));
@@ -58,7 +60,7 @@ async fn steps(headless: &mut Headless, action: Action, yes: bool, json: bool) -
     for line in &lost {
         out::say(line);
     }
-    if !lost.is_empty() {
+    if !lost.is_empty() && !goes_on_without(action, headless.console.state(), &shown) {
         return Exit::Unreachable;
     }
     if !shown.refusals.is_empty() {
@@ -81,6 +83,16 @@ async fn steps(headless: &mut Headless, action: Action, yes: bool, json: bool) -
             Ok(news) => news,
             Err(exit) => return exit,
         };
+    }
+}
+
+/// Whether an action is of use although something can't be reached: a node that is lost keeps no other from being stopped.
+fn goes_on_without(action: Action, state: &State, shown: &Plan) -> bool {
+    match action {
+        Action::StopServe | Action::StopAll => {
+            shown.refusals.is_empty() && state.observed.nodes.iter().any(|n| n.link.usable())
+        }
+        Action::Head | Action::Workers | Action::Serve | Action::Up => false,
     }
 }
 
@@ -129,9 +141,12 @@ fn over(headless: &Headless, outcome: RunOutcome, json: bool) -> Exit {
     if json {
         out::json(&report::step::over(outcome, headless.console.now()));
     }
+    let lost = !unreachable(headless.console.state()).is_empty();
     match outcome {
+        RunOutcome::Unknown => Exit::Unreachable,
+        // Whatever was done, a part of the cluster was not there: it may have kept what was to be stopped, or be why a step failed.
+        RunOutcome::Done | RunOutcome::Failed if lost => Exit::Unreachable,
         RunOutcome::Done => Exit::Done,
         RunOutcome::Failed | RunOutcome::Aborted => Exit::Failed,
-        RunOutcome::Unknown => Exit::Unreachable,
     }
 }

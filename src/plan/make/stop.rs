@@ -2,6 +2,7 @@
 
 use crate::config::types::Engine;
 use crate::domain::NodeId;
+use crate::domain::link::LinkState;
 use crate::domain::observed::VerbFacts;
 use crate::engine;
 
@@ -37,10 +38,10 @@ impl Maker<'_> {
         } else if self.reachable(head) && self.holds(&Condition::ContainerRuns(head)) && !self.has_stop_verb() {
             self.stop_serve_step();
         }
-        // A node that can't be reached comes last, so that it keeps no other from being stopped.
+        // A node that can't be reached comes last, so that it keeps no other from being stopped; one that may yet be reached comes before it.
         let mut order: Vec<NodeId> = self.config.workers().collect();
         order.push(head);
-        order.sort_by_key(|n| !self.reachable(*n));
+        order.sort_by_key(|n| (!self.reachable(*n), self.lost(*n)));
         for node in order {
             self.stop_node(node);
         }
@@ -51,6 +52,11 @@ impl Maker<'_> {
 
     fn reachable(&self, node: NodeId) -> bool {
         self.observed.node(node).is_some_and(|n| n.link.usable())
+    }
+
+    fn lost(&self, node: NodeId) -> bool {
+        let link = self.observed.node(node).map(|n| &n.link);
+        link.is_some_and(|l| matches!(l, LinkState::Down { .. }))
     }
 
     fn has_stop_verb(&self) -> bool {
