@@ -137,6 +137,36 @@ fn a_plan_can_be_copied_as_a_shell_script() {
     settings.bind(|| insta::assert_snapshot!("script", masked(&plan::script(&plan, &config), &config)));
 }
 
+#[test]
+fn a_copied_stop_goes_on_where_a_container_went_by_itself() {
+    let case = cases().into_iter().find(|(name, _)| name == "stop-all").unwrap().1;
+    let (plan, config) = made(&case);
+    let folder = tempfile::tempdir().unwrap();
+    let program = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    };
+    // Every node is this machine.
+    program(
+        "ssh",
+        "#!/bin/sh\nfor last; do :; done\n[ \"$last\" = -s ] && exec /bin/sh -s\nexec /bin/sh -c \"$last\"\n",
+    );
+    let run = |left: &str| {
+        let docker = format!(
+            "#!/bin/sh\ncase $1 in\nrm) echo 'No such container' >&2; exit 1 ;;\nps) printf '%s' '{left}' ;;\nexec) cat >/dev/null ;;\nesac\n"
+        );
+        program("docker", &docker);
+        let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
+        let mut sh = std::process::Command::new("/bin/sh");
+        sh.args(["-c", &plan::script(&plan, &config)]).env("PATH", path);
+        sh.output().unwrap()
+    };
+    let gone = run("");
+    assert!(gone.status.success(), "{}", String::from_utf8_lossy(&gone.stderr));
+    assert_eq!(run("3f9a").status.code(), Some(1), "one that is left is not stopped");
+}
+
 /// A plan as text, with all that it holds.
 fn text(plan: &Plan, config: &Config) -> String {
     let mut out = String::new();

@@ -6,6 +6,7 @@ use color_eyre::eyre::Result;
 
 use crate::domain::time::human;
 use crate::model::State;
+use crate::model::schedule::{node_every, ray_every};
 use crate::model::state::ServingState;
 use crate::report;
 
@@ -49,8 +50,11 @@ fn verdict(state: &State) -> Exit {
         return Exit::Unreachable;
     }
     match state.server.state {
-        ServingState::Ready | ServingState::Answering => Exit::Done,
-        ServingState::Unknown
+        ServingState::Ready => Exit::Done,
+        // Without a token an answer is all that can be had.
+        ServingState::Answering if state.options.no_probe => Exit::Done,
+        ServingState::Answering
+        | ServingState::Unknown
         | ServingState::Down
         | ServingState::Loading
         | ServingState::Degraded(_)
@@ -76,20 +80,23 @@ fn text(state: &State) -> String {
         let (Some(node), Some(seen)) = (config.node(id), state.observed.node(id)) else {
             continue;
         };
-        let container = match seen.containers.value().map(|c| c.named(&config.container.name)) {
+        let now = state.now.stamp;
+        let containers = &seen.containers;
+        let containers = containers
+            .value()
+            .filter(|_| !containers.stale(now, node_every(state, id)));
+        let container = match containers.map(|c| c.named(&config.container.name)) {
             Some(Some(c)) => format!("{} {:?}", c.name, c.state).to_lowercase(),
             Some(None) => format!("no container {}", config.container.name),
             None => "container unknown".to_owned(),
         };
-        let alive = state
-            .observed
-            .ray
-            .value()
-            .map(|r| r.alive_at(&node.fabric_address).is_some());
-        let ray = match alive {
-            Some(true) => "alive in Ray",
-            Some(false) => "not in Ray",
-            None => "Ray unknown",
+        let membership = &state.observed.ray;
+        let membership = membership.value().filter(|r| !membership.stale(now, ray_every(r.via)));
+        let ray = match membership.map(|r| r.alive_at(&node.fabric_address)) {
+            Some(Some(seen)) if (seen.gpus - f64::from(node.gpus)).abs() < 0.5 => "alive in Ray".to_owned(),
+            Some(Some(seen)) => format!("alive in Ray with {} GPU instead of {}", seen.gpus, node.gpus),
+            Some(None) => "not in Ray".to_owned(),
+            None => "Ray unknown".to_owned(),
         };
         let _ok = writeln!(
             text,
@@ -122,4 +129,37 @@ fn text(state: &State) -> String {
         );
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crate::config::{self, EXAMPLE};
+    use crate::domain::Now;
+    use crate::domain::link::LinkState;
+    use crate::model::Options;
+
+    use super::*;
+
+    fn all_up(no_probe: bool) -> State {
+        let config = config::parse(EXAMPLE, "config.example.toml").unwrap();
+        let mut state = State::new(Arc::new(config), Options { no_probe }, Now::default());
+        state.hops.fill(LinkState::Up);
+        for node in &mut state.observed.nodes {
+            node.link = LinkState::Up;
+        }
+        state
+    }
+
+    #[test]
+    fn an_answer_is_enough_only_where_no_token_may_be_asked_for() {
+        for (no_probe, exit) in [(false, Exit::NotServing), (true, Exit::Done)] {
+            let mut state = all_up(no_probe);
+            state.server.state = ServingState::Answering;
+            assert_eq!(verdict(&state), exit);
+            state.server.state = ServingState::Ready;
+            assert_eq!(verdict(&state), Exit::Done);
+        }
+    }
 }

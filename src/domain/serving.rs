@@ -29,6 +29,9 @@ pub struct ServeProcess {
 /// Name of the variable that marks a serve process as ours.
 pub const SERVE_MARK: &str = "BRINGUP_SERVE";
 
+/// Why there is no token while one is asked for.
+pub const TOKEN_ASKED: &str = "asked for, no answer yet";
+
 /// What one question to the server can be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 pub enum ServerProbe {

@@ -1,5 +1,6 @@
 //! From a probe's facts to the observed cluster.
 
+use crate::config::types::Engine;
 use crate::domain::container::ContainerState;
 use crate::domain::event::{Facts, ProbeId, Subject};
 use crate::domain::gpu::GpuFacts;
@@ -8,6 +9,7 @@ use crate::domain::serving::ServeFacts;
 use crate::domain::units::Bytes;
 use crate::domain::{NodeId, Reading, Stamp};
 
+use super::load::in_peace;
 use super::state::State;
 
 /// Takes what a probe found.
@@ -28,8 +30,8 @@ pub(super) fn take(state: &mut State, node: NodeId, found: Facts, at: Stamp) {
     };
     match found {
         Facts::Memory(memory) => {
+            view.load.memory(&memory, at);
             seen.memory = Reading::known(memory, at);
-            view.load.memory(memory.used(), at);
         }
         Facts::Gpus(gpus) => {
             if let Some(percent) = utilization(&gpus) {
@@ -42,21 +44,45 @@ pub(super) fn take(state: &mut State, node: NodeId, found: Facts, at: Stamp) {
         }
         Facts::Containers(c) => {
             let name = &state.config.container.name;
-            let runs = c.named(name).is_some_and(|c| c.state == ContainerState::Running);
-            if node == state.config.head() && !runs {
+            let found = c.named(name).map(|c| c.state == ContainerState::Running);
+            seen.containers = Reading::known(c, at);
+            if node == state.config.head() && found != Some(true) {
                 // What lives inside the container can't be there without it.
                 state.observed.ray = Reading::absent(format!("no container {name} runs on the head"));
-                seen.serve = Reading::known(ServeFacts::default(), at);
+                let removed = match state.config.engine {
+                    // Ours stay when they end: one that is gone was taken away.
+                    Engine::VllmRay(_) => found.is_none(),
+                    Engine::Script(_) => false,
+                };
+                serve(state, node, ServeFacts::default(), removed, at);
             }
-            seen.containers = Reading::known(c, at);
         }
         Facts::Sockets(s) => seen.sockets = Reading::known(s, at),
         Facts::Fabric(f) => seen.fabric = Reading::known(f, at),
         Facts::Image(i) => seen.image = Reading::known(i, at),
         Facts::Versions(v) => seen.versions = Reading::known(v, at),
-        Facts::Serve(s) => seen.serve = Reading::known(s, at),
+        Facts::Serve(s) => serve(state, node, s, false, at),
         Facts::Verb(v) => seen.verb = Reading::known(v, at),
         Facts::Ray(_) | Facts::Absent { .. } => {}
+    }
+}
+
+/// Takes the list of model servers. When the last of them is gone, so is its load, on every node.
+fn serve(state: &mut State, node: NodeId, facts: ServeFacts, removed: bool, at: Stamp) {
+    let Some(seen) = state.observed.nodes.get_mut(node.index()) else {
+        return;
+    };
+    let ran = seen.serve.value().is_some_and(|s| !s.processes.is_empty());
+    let ended = ran && facts.processes.is_empty();
+    seen.serve = Reading::known(facts, at);
+    if !ended {
+        return;
+    }
+    let loads = || state.nodes.iter().map(|n| &n.load);
+    let head = state.nodes.get(node.index()).map(|n| &n.load);
+    let peace = removed || head.is_some_and(|head| in_peace(head, loads(), at));
+    for view in &mut state.nodes {
+        view.load.ended(peace);
     }
 }
 

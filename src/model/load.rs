@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::domain::Stamp;
 use crate::domain::load::{LineFact, Stage, Transport};
+use crate::domain::memory::MemoryFacts;
 use crate::domain::units::Bytes;
 
 /// Failure lines kept of one start; the first is the one that counts.
@@ -13,6 +14,9 @@ const FAILURES: usize = 8;
 
 /// Growth of memory that counts as progress.
 const MEMORY_STEP: Bytes = Bytes(256 << 20);
+
+/// A failure line that is older than this when the server ends is not why it ended.
+const LAST_WORDS: Duration = Duration::from_secs(60);
 
 /// Steps of a bar that come this soon after its first sight were made before it: a log that is followed late comes in one gulp, and says nothing
 /// of the pace.
@@ -29,13 +33,16 @@ pub struct Load {
     pub gpu_wait: Option<u64>,
     /// Last sign of progress: a stage, a bar that moved, memory that grew.
     pub progress_at: Option<Stamp>,
-    /// First failure lines since the start, in order.
-    pub failures: Vec<String>,
+    /// First failure lines since the start, in order, each with when it was read.
+    pub failures: Vec<(Stamp, String)>,
     /// NCCL transports seen since the start.
     pub transports: Vec<Transport>,
     /// Whether the engine of this node prints nothing and progress is inferred from memory.
     pub inferred: bool,
+    /// Whether the server ended in peace: what it said before is not why it is gone.
+    pub over: bool,
     memory_mark: Option<Bytes>,
+    cache_mark: Option<Bytes>,
 }
 
 /// A progress bar.
@@ -72,9 +79,10 @@ impl Load {
     pub fn line(&mut self, fact: LineFact, now: Stamp) {
         match fact {
             LineFact::NewStart => {
-                let memory_mark = self.memory_mark;
+                let (memory_mark, cache_mark) = (self.memory_mark, self.cache_mark);
                 *self = Self {
                     memory_mark,
+                    cache_mark,
                     progress_at: Some(now),
                     stage: Some((Stage::Starting, now)),
                     ..Self::default()
@@ -96,22 +104,28 @@ impl Load {
             }
             LineFact::Failure(text) => {
                 if self.failures.len() < FAILURES {
-                    self.failures.push(text);
+                    self.failures.push((now, text));
                 }
             }
         }
     }
 
-    /// Takes a memory reading: growth is progress while a load is under way.
-    pub fn memory(&mut self, used: Bytes, now: Stamp) {
-        match self.memory_mark {
-            Some(mark) if used.0 >= mark.0.saturating_add(MEMORY_STEP.0) => {
-                self.memory_mark = Some(used);
-                self.progress_at = Some(now);
-            }
-            Some(mark) if used < mark => self.memory_mark = Some(used),
-            Some(_) => {}
-            None => self.memory_mark = Some(used),
+    /// The server of this load is gone: no load is left. The failure lines stay, they may say why.
+    pub fn ended(&mut self, in_peace: bool) {
+        self.stage = None;
+        self.bar = None;
+        self.gpu_wait = None;
+        self.inferred = false;
+        self.over = in_peace;
+    }
+
+    /// Takes a memory reading: growth is progress while a load is under way. So is growth of the page cache, which is all that a download without a bar
+    /// shows.
+    pub fn memory(&mut self, facts: &MemoryFacts, now: Stamp) {
+        let used = grown(&mut self.memory_mark, facts.used());
+        let cached = facts.cached.is_some_and(|c| grown(&mut self.cache_mark, c));
+        if used || cached {
+            self.progress_at = Some(now);
         }
     }
 
@@ -152,6 +166,38 @@ impl Load {
                 });
                 self.progress_at = Some(now);
             }
+        }
+    }
+}
+
+/// Failure lines of all nodes, the first one first: a worker's cause comes before the head's echo of it.
+pub fn failures<'a>(loads: impl Iterator<Item = &'a Load>) -> Vec<&'a (Stamp, String)> {
+    let mut all: Vec<_> = loads.flat_map(|l| &l.failures).collect();
+    all.sort_by_key(|(at, _)| *at);
+    all
+}
+
+/// Whether a server that ends now ends in peace: it has listened, and no node has lately said that something failed.
+pub fn in_peace<'a>(head: &Load, loads: impl Iterator<Item = &'a Load>, now: Stamp) -> bool {
+    let listened = head.stage.is_some_and(|(stage, _)| stage == Stage::Listening);
+    listened && failures(loads).iter().all(|(at, _)| now.since(*at) > LAST_WORDS)
+}
+
+/// Whether an amount has grown by a step over its mark, which follows it.
+fn grown(mark: &mut Option<Bytes>, amount: Bytes) -> bool {
+    match *mark {
+        Some(before) if amount.0 >= before.0.saturating_add(MEMORY_STEP.0) => {
+            *mark = Some(amount);
+            true
+        }
+        Some(before) if amount < before => {
+            *mark = Some(amount);
+            false
+        }
+        Some(_) => false,
+        None => {
+            *mark = Some(amount);
+            false
         }
     }
 }
@@ -208,13 +254,36 @@ mod tests {
         assert_eq!(load.bar.and_then(|b| b.eta()), Some(Duration::from_secs(8)));
     }
 
+    fn memory(used: u64, cached: u64) -> MemoryFacts {
+        MemoryFacts {
+            total: Bytes::from_mib(8000),
+            available: Bytes::from_mib(8000 - used),
+            cached: Some(Bytes::from_mib(cached)),
+            ..MemoryFacts::default()
+        }
+    }
+
     #[test]
     fn memory_growth_is_progress_and_noise_is_not() {
         let mut load = Load::default();
-        load.memory(Bytes::from_mib(1000), Stamp(1));
-        load.memory(Bytes::from_mib(1100), Stamp(2));
+        load.memory(&memory(1000, 0), Stamp(1));
+        load.memory(&memory(1100, 0), Stamp(2));
         assert_eq!(load.progress_at, None);
-        load.memory(Bytes::from_mib(1300), Stamp(3));
+        load.memory(&memory(1300, 0), Stamp(3));
         assert_eq!(load.progress_at, Some(Stamp(3)));
+    }
+
+    #[test]
+    fn a_page_cache_that_grows_is_progress_too() {
+        let mut load = Load::default();
+        load.memory(&memory(1000, 500), Stamp(1));
+        load.memory(&memory(1000, 600), Stamp(2));
+        assert_eq!(load.progress_at, None);
+        load.memory(&memory(1000, 800), Stamp(3));
+        assert_eq!(load.progress_at, Some(Stamp(3)));
+        // What the kernel drops from it under pressure is no step back.
+        load.memory(&memory(1000, 100), Stamp(4));
+        load.memory(&memory(1000, 400), Stamp(5));
+        assert_eq!(load.progress_at, Some(Stamp(5)));
     }
 }

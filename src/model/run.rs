@@ -4,10 +4,12 @@ use crate::domain::Source;
 use crate::domain::effect::{Effect, RunOutcome};
 use crate::domain::event::CommandDone;
 use crate::domain::intent::{Action, Mode};
+use crate::domain::load::Stage;
 use crate::domain::serving::ServerProbe;
 use crate::plan::{Do, Machine, Progress, StepState, Want};
 
-use super::load::Load;
+use super::load::{Load, failures};
+use super::server;
 use super::state::State;
 use super::update::notice;
 
@@ -17,7 +19,7 @@ pub(super) fn confirm(state: &mut State, effects: &mut Vec<Effect>) {
         notice(
             state,
             Source::Operator,
-            "a run is under way; wait for it or press Esc on it first".to_owned(),
+            "a run is under way; wait for it, or stop it: X, then r".to_owned(),
         );
         return;
     }
@@ -85,10 +87,13 @@ pub(super) fn fix(state: &State) -> Option<String> {
 fn progress(state: &State) -> Progress {
     Progress {
         last: state.nodes.iter().filter_map(|n| n.load.progress_at).max(),
-        failures: state
+        downloading: state
             .nodes
-            .iter()
-            .flat_map(|n| n.load.failures.iter().cloned())
+            .get(state.config.head().index())
+            .is_some_and(|n| n.load.stage.is_some_and(|(stage, _)| stage == Stage::Download)),
+        failures: failures(state.nodes.iter().map(|n| &n.load))
+            .into_iter()
+            .map(|(_, text)| text.clone())
             .collect(),
     }
 }
@@ -99,7 +104,7 @@ fn perform(state: &mut State, todo: Vec<Do>, effects: &mut Vec<Effect>) {
             Do::Want(Want::Node(node, probe)) => effects.push(Effect::Probe(node, probe)),
             Do::Want(Want::Server(probe)) => {
                 if probe == ServerProbe::Token {
-                    state.token_asked = true;
+                    server::token_asked(state);
                 }
                 effects.push(Effect::ProbeServer(probe));
             }
@@ -126,6 +131,9 @@ fn over(state: &mut State, outcome: RunOutcome, effects: &mut Vec<Effect>) {
     effects.push(Effect::RunOver(outcome));
     let name = &state.config.cluster;
     let text = match (outcome, action) {
+        (RunOutcome::Done, Some(Action::Up | Action::Serve)) if state.options.no_probe => {
+            format!("{name}: the model server answers; no token was asked for")
+        }
         (RunOutcome::Done, Some(Action::Up | Action::Serve)) => format!("{name}: the model is ready"),
         (RunOutcome::Done, _) => return,
         (RunOutcome::Failed, _) => format!(

@@ -11,7 +11,7 @@ use crate::domain::serving::{Health, ServerProbe};
 use crate::domain::{NodeId, Stamp};
 
 use super::run;
-use super::server::proven;
+use super::server::{self, proven};
 use super::state::State;
 
 /// Memory, GPUs, containers, sockets and interfaces of a node.
@@ -32,6 +32,9 @@ pub const METRICS_EVERY: Duration = Duration::from_secs(1);
 pub const RAY_EVERY: Duration = Duration::from_secs(3);
 /// Ray's membership from the head's container, where there is no dashboard: it costs a Python start.
 pub const RAY_IN_CONTAINER_EVERY: Duration = Duration::from_secs(10);
+
+/// The least time between two tokens that are asked for: a failure may have been the request's, and each costs the server one.
+pub const TOKEN_AGAIN: Duration = Duration::from_secs(60);
 
 /// A probe that took a while is not asked again before this many times as long: on a node that is slow or busy, the console takes no more than its
 /// share of the time and never is what keeps the node busy.
@@ -68,10 +71,16 @@ pub(super) fn due(state: &mut State, now: Stamp, effects: &mut Vec<Effect>) {
             effects.push(effect);
         }
     }
-    if healthy(state) && needs_token(state) {
-        state.token_asked = true;
+    if healthy(state) && needs_token(state, now) {
+        server::token_asked(state);
         effects.push(Effect::ProbeServer(ServerProbe::Token));
     }
+}
+
+/// How often a node is looked at: a slow one less often.
+#[must_use]
+pub fn node_every(state: &State, node: NodeId) -> Duration {
+    NODE_EVERY.max(rest(state, Asked::Node(node, ProbeId::Node)))
 }
 
 /// How long a node is left alone after a probe, counted from its start.
@@ -142,10 +151,16 @@ fn healthy(state: &State) -> bool {
     state.observed.server.health.value() == Some(&Health::Ok)
 }
 
-/// Whether one token must be asked for: the server is healthy, its counters were read and prove nothing, and it was not asked since its start.
-fn needs_token(state: &State) -> bool {
+/// Whether one token must be asked for: the server is healthy and names the model, its counters were read and prove nothing, and it was not asked since
+/// its start, or a while ago and in vain.
+fn needs_token(state: &State, now: Stamp) -> bool {
     let seen = &state.observed.server;
-    let looked = seen.models.value().is_some() && (seen.metrics.value().is_some() || state.metrics_failed);
+    let name = state.config.serve.name();
+    let listed = seen.models.value().is_some_and(|all| all.iter().any(|n| n == name));
+    let looked = listed && (seen.metrics.value().is_some() || state.metrics_failed);
+    let open = state
+        .token_asked
+        .is_none_or(|at| state.token_failed.is_some() && now.since(at) >= TOKEN_AGAIN);
     // A run asks for its own.
-    looked && !state.options.no_probe && !state.token_asked && !proven(state) && !run::under_way(state)
+    looked && open && !state.options.no_probe && !proven(state) && !run::under_way(state)
 }

@@ -1,9 +1,12 @@
 //! The model server: rates from counters, and where it stands.
 
+use crate::domain::effect::Effect;
 use crate::domain::link::LinkState;
-use crate::domain::serving::{Health, MetricsSample, ServerFacts};
+use crate::domain::serving::{Health, MetricsSample, ServerFacts, TOKEN_ASKED};
 use crate::domain::{Reading, Stamp};
 
+use super::load::failures;
+use super::run;
 use super::schedule::{HEALTH_EVERY, ray_every};
 use super::state::{ServerView, ServingState, State};
 
@@ -19,7 +22,7 @@ pub(super) fn take(state: &mut State, answer: ServerFacts, at: Stamp) {
                 seen.metrics = Reading::absent("the server's port refuses");
                 forget_rates(&mut state.server, "the server's port refuses");
                 state.token_failed = None;
-                state.token_asked = false;
+                state.token_asked = None;
             }
             seen.health = Reading::known(health, at);
         }
@@ -27,14 +30,16 @@ pub(super) fn take(state: &mut State, answer: ServerFacts, at: Stamp) {
         ServerFacts::Models(Err(why)) => seen.models = Reading::absent(why),
         ServerFacts::Metrics(Ok(sample)) => {
             take_sample(&mut state.server, &seen.metrics, sample, at);
-            let restarted = seen
-                .metrics
-                .value()
-                .is_some_and(|before| before.started.is_some() && before.started != sample.started);
+            // Beside the reading, because a scrape that fails in between takes that away.
+            let restarted = state.server_started.is_some() && state.server_started != sample.started;
+            state.server_started = sample.started;
             if restarted {
                 seen.token = Reading::absent("the server was started anew");
                 state.token_failed = None;
-                state.token_asked = false;
+                state.token_asked = None;
+            }
+            if counts_tokens(&sample) {
+                state.token_failed = None;
             }
             seen.metrics = Reading::known(sample, at);
             state.metrics_failed = false;
@@ -58,6 +63,23 @@ pub(super) fn take(state: &mut State, answer: ServerFacts, at: Stamp) {
         }
         // Nothing is said of the membership yet: it is asked for in the container now.
         ServerFacts::Ray(Err(_)) => state.dashboard_failed = true,
+    }
+}
+
+/// A token is asked for: until it comes, nothing that was said of one before counts as the answer.
+pub(super) fn token_asked(state: &mut State) {
+    state.token_asked = Some(state.now.stamp);
+    let token = &mut state.observed.server.token;
+    if token.value().is_none() {
+        *token = Reading::absent(TOKEN_ASKED);
+    }
+}
+
+/// The way to the head is gone: a request that failed or was under way says nothing of the server.
+pub(super) fn head_lost(state: &mut State) {
+    state.token_failed = None;
+    if !proven(state) {
+        state.token_asked = None;
     }
 }
 
@@ -93,11 +115,40 @@ fn forget_rates(view: &mut ServerView, why: &str) {
 }
 
 /// Decides anew where the server stands.
-pub(super) fn settle(state: &mut State, now: Stamp) {
+pub(super) fn settle(state: &mut State, now: Stamp, effects: &mut Vec<Effect>) {
     let next = judge(state, now);
-    if next != state.server.state {
-        state.server.state = next;
-        state.server.since = now;
+    if next == state.server.state {
+        return;
+    }
+    // A run tells how it ended itself.
+    if !run::under_way(state) {
+        effects.extend(news(state, &next).map(Effect::Notify));
+    }
+    state.awaited = match next {
+        ServingState::Down | ServingState::Loading | ServingState::Failed(_) => true,
+        ServingState::Ready => false,
+        ServingState::Answering | ServingState::Degraded(_) | ServingState::Unknown => state.awaited,
+    };
+    state.server.state = next;
+    state.server.since = now;
+}
+
+/// What a person who looks elsewhere wants to know of a change. A state that was found when the console started, or after a gap, is no news.
+fn news(state: &State, next: &ServingState) -> Option<String> {
+    let name = &state.config.cluster;
+    match next {
+        ServingState::Ready => state.awaited.then(|| format!("{name}: the model is ready")),
+        ServingState::Failed(why) => match state.server.state {
+            ServingState::Loading | ServingState::Answering | ServingState::Ready | ServingState::Degraded(_) => {
+                Some(format!("{name}: the model server has failed: {why}"))
+            }
+            ServingState::Unknown | ServingState::Down | ServingState::Failed(_) => None,
+        },
+        ServingState::Unknown
+        | ServingState::Down
+        | ServingState::Loading
+        | ServingState::Answering
+        | ServingState::Degraded(_) => None,
     }
 }
 
@@ -118,6 +169,9 @@ fn judge(state: &State, now: Stamp) -> ServingState {
         Health::Refused => refused(state),
         Health::Status(code) => ServingState::Failed(format!("/health answers {code}")),
         Health::Ok => {
+            if let Some(why) = wrong_model(state) {
+                return ServingState::Degraded(why);
+            }
             if let Some(why) = &state.token_failed {
                 return ServingState::Failed(format!("it says healthy, and no token came back: {why}"));
             }
@@ -132,12 +186,19 @@ fn judge(state: &State, now: Stamp) -> ServingState {
 /// Whether a token of this start of the server is known.
 pub(super) fn proven(state: &State) -> bool {
     let seen = &state.observed.server;
-    let counted = seen
-        .metrics
-        .value()
-        .and_then(|m| m.generation_tokens)
-        .is_some_and(|n| n >= 1.0);
-    counted || seen.token.value().is_some()
+    seen.metrics.value().is_some_and(counts_tokens) || seen.token.value().is_some()
+}
+
+/// Whether the server has generated a token by its own count.
+fn counts_tokens(sample: &MetricsSample) -> bool {
+    sample.generation_tokens.is_some_and(|n| n >= 1.0)
+}
+
+/// What the server calls its models when none of them is the configured one.
+fn wrong_model(state: &State) -> Option<String> {
+    let names = state.observed.server.models.value().filter(|n| !n.is_empty())?;
+    let wanted = state.config.serve.name();
+    (!names.iter().any(|n| n == wanted)).then(|| format!("/v1/models names {}, not {wanted}", names.join(", ")))
 }
 
 fn refused(state: &State) -> ServingState {
@@ -147,7 +208,8 @@ fn refused(state: &State) -> ServingState {
         .node(head)
         .and_then(|n| n.serve.value())
         .map(|s| !s.processes.is_empty());
-    let failure = state.nodes.iter().find_map(|n| n.load.failures.first());
+    let loads = state.nodes.iter().map(|n| &n.load).filter(|l| !l.over);
+    let failure = failures(loads).first().map(|(_, text)| text);
     match (runs, failure) {
         (Some(true), _) => ServingState::Loading,
         (Some(false), Some(why)) => ServingState::Failed(why.clone()),

@@ -64,8 +64,12 @@ pub struct State {
     pub quit: Quit,
     /// Why the first token of this start of the server failed.
     pub(super) token_failed: Option<String>,
-    /// Whether a token was asked for since the server's start.
-    pub(super) token_asked: bool,
+    /// When a token was asked for last; `None` when none was since the server's start.
+    pub(super) token_asked: Option<Stamp>,
+    /// When the server that answered the latest good scrape was started, as it says itself.
+    pub(super) server_started: Option<f64>,
+    /// Whether the server was seen down, loading or broken since it was ready last: that it becomes ready is then news.
+    pub(super) awaited: bool,
     /// Whether the latest scrape failed.
     pub(super) metrics_failed: bool,
     /// Whether the dashboard gave no membership when it was asked last.
@@ -257,7 +261,9 @@ impl State {
             screen: Screen::default(),
             quit: Quit::No,
             token_failed: None,
-            token_asked: false,
+            token_asked: None,
+            server_started: None,
+            awaited: false,
             metrics_failed: false,
             dashboard_failed: false,
             asked: BTreeMap::new(),
@@ -272,6 +278,19 @@ impl State {
             .map(Pane::Node)
             .chain([Pane::Ray, Pane::Serving])
             .chain(bench)
+    }
+
+    /// Whether a model server is there or on its way, so that what the log says of a load is about it and not about one that is gone.
+    #[must_use]
+    pub fn loads(&self) -> bool {
+        let head = self.observed.node(self.config.head());
+        let runs = head
+            .and_then(|n| n.serve.value())
+            .is_some_and(|s| !s.processes.is_empty());
+        runs || match self.server.state {
+            ServingState::Loading | ServingState::Answering | ServingState::Ready | ServingState::Degraded(_) => true,
+            ServingState::Unknown | ServingState::Down | ServingState::Failed(_) => false,
+        }
     }
 
     /// The node whose log is in front, when one is.

@@ -10,10 +10,12 @@ use crate::domain::effect::Effect;
 use crate::domain::event::{CommandDone, CommandStart, Event, EventKind, Facts, ProbeId, Purpose};
 use crate::domain::intent::{Intent, Pane, Scroll};
 use crate::domain::link::{LinkError, LinkErrorKind, LinkState};
-use crate::domain::load::LineFact;
+use crate::domain::load::{LineFact, Stage};
 use crate::domain::ray::{RayFacts, RayNode, RayVia};
 use crate::domain::reading::NOT_ASKED;
-use crate::domain::serving::{Health, MetricsSample, ServeFacts, ServeProcess, ServerFacts, ServerProbe, TokenProof};
+use crate::domain::serving::{
+    Health, MetricsSample, ServeFacts, ServeProcess, ServerFacts, ServerProbe, TOKEN_ASKED, TokenProof,
+};
 use crate::domain::{NodeId, Now, RunId, Source, Stamp, Wall};
 
 use super::state::{COMMANDS, Quit, ServingState};
@@ -82,7 +84,8 @@ impl Told {
     /// Healthy, with the model listed and this many tokens counted.
     fn healthy(&mut self, ms: u64, tokens: f64) {
         self.server(ms, ServerFacts::Health(Health::Ok));
-        self.server(ms, ServerFacts::Models(Ok(vec!["m".into()])));
+        let name = self.0.config.serve.name().to_owned();
+        self.server(ms, ServerFacts::Models(Ok(vec![name])));
         self.server(ms, ServerFacts::Metrics(Ok(counted(tokens))));
     }
 
@@ -195,6 +198,70 @@ fn an_engine_that_says_healthy_and_dies_at_the_first_token_is_not_ready() {
 }
 
 #[test]
+fn a_token_that_failed_is_asked_for_again_after_a_while_and_tokens_counted_meanwhile_are_proof() {
+    let mut told = Told::serving(Options::default());
+    told.healthy(100, 0.0);
+    assert_eq!(asks(&told.tick(200), ServerProbe::Token), 1);
+    assert_eq!(told.0.observed.server.token.reason(), Some(TOKEN_ASKED));
+    told.server(300, ServerFacts::Token(Err("the tunnel broke".into())));
+    told.healthy(50_000, 0.0);
+    assert_eq!(asks(&told.tick(50_001), ServerProbe::Token), 0);
+    told.healthy(60_300, 0.0);
+    assert_eq!(asks(&told.tick(60_301), ServerProbe::Token), 1);
+    assert_eq!(asks(&told.tick(70_000), ServerProbe::Token), 0);
+    told.server(70_001, ServerFacts::Token(Err("the tunnel broke".into())));
+    told.healthy(71_000, 5.0);
+    assert_eq!(*told.state(), ServingState::Ready, "somebody else's tokens are as good");
+}
+
+#[test]
+fn a_token_that_was_asked_for_when_the_head_was_lost_is_asked_for_again() {
+    let mut told = Told::serving(Options::default());
+    told.healthy(100, 0.0);
+    assert_eq!(asks(&told.tick(200), ServerProbe::Token), 1);
+    told.server(300, ServerFacts::Token(Err("the tunnel broke".into())));
+    told.at(400, Source::Node(HEAD), EventKind::Link(down()));
+    told.at(500, Source::Node(HEAD), EventKind::Link(LinkState::Up));
+    told.healthy(600, 0.0);
+    assert_eq!(*told.state(), ServingState::Answering);
+    assert_eq!(asks(&told.tick(700), ServerProbe::Token), 1);
+}
+
+#[test]
+fn a_server_that_was_started_anew_between_two_good_scrapes_must_prove_itself_again() {
+    let mut told = Told::serving(Options::default());
+    let sample = |started| {
+        ServerFacts::Metrics(Ok(MetricsSample {
+            started: Some(started),
+            ..counted(0.0)
+        }))
+    };
+    told.healthy(100, 0.0);
+    told.server(200, sample(1000.0));
+    told.server(300, token());
+    assert_eq!(*told.state(), ServingState::Ready);
+    told.server(400, ServerFacts::Metrics(Err("no answer in time".into())));
+    assert_eq!(*told.state(), ServingState::Ready);
+    told.server(500, sample(2000.0));
+    assert_eq!(*told.state(), ServingState::Answering);
+    assert_eq!(asks(&told.tick(600), ServerProbe::Token), 1);
+}
+
+#[test]
+fn a_server_of_another_model_is_not_ready_and_is_asked_for_no_token() {
+    let mut told = Told::serving(Options::default());
+    told.healthy(100, 3.0);
+    told.server(200, ServerFacts::Models(Ok(vec!["qwen35".into()])));
+    let wanted = told.0.config.serve.name().to_owned();
+    assert_eq!(
+        *told.state(),
+        ServingState::Degraded(format!("/v1/models names qwen35, not {wanted}"))
+    );
+    told.server(300, ServerFacts::Metrics(Ok(counted(0.0))));
+    assert_eq!(asks(&told.tick(400), ServerProbe::Token), 0);
+}
+
+#[test]
 fn a_proof_dies_with_the_server_that_gave_it() {
     let mut told = Told::serving(Options::default());
     told.healthy(100, 0.0);
@@ -282,6 +349,90 @@ fn a_process_that_is_gone_with_a_failure_line_has_failed_with_the_first_one() {
     told.server(200, ServerFacts::Health(Health::Refused));
     told.node(300, HEAD, Facts::Serve(ServeFacts::default()));
     assert_eq!(*told.state(), ServingState::Failed("ValueError: first".into()));
+}
+
+/// Both nodes say that something failed, the worker first.
+fn failed_lines(told: &mut Told, at: u64) {
+    for (ms, node, text) in [(at, WORKER, "NCCL error"), (at + 5, HEAD, "RuntimeError: echo")] {
+        told.at(ms, Source::Node(node), EventKind::Line(LineFact::Failure(text.into())));
+    }
+}
+
+#[test]
+fn the_first_failure_of_all_nodes_is_the_one_that_counts() {
+    let mut told = Told::serving(Options::default());
+    failed_lines(&mut told, 100);
+    told.server(200, ServerFacts::Health(Health::Refused));
+    told.node(300, HEAD, Facts::Serve(ServeFacts::default()));
+    assert_eq!(*told.state(), ServingState::Failed("NCCL error".into()));
+}
+
+#[test]
+fn a_load_goes_with_its_server_and_its_failures_stay() {
+    let mut told = Told::serving(Options::default());
+    for node in [HEAD, WORKER] {
+        let line = EventKind::Line(LineFact::Stage(Stage::Weights));
+        told.at(100, Source::Node(node), line);
+    }
+    failed_lines(&mut told, 200);
+    told.server(300, ServerFacts::Health(Health::Refused));
+    assert!(told.0.loads());
+    told.node(400, HEAD, Facts::Serve(ServeFacts::default()));
+    assert!(!told.0.loads());
+    for view in &told.0.nodes {
+        assert_eq!((view.load.stage, view.load.bar), (None, None));
+        assert_eq!(view.load.failures.len(), 1);
+    }
+}
+
+#[test]
+fn a_server_that_was_stopped_has_not_failed_for_what_it_said_long_ago() {
+    let listening = || EventKind::Line(LineFact::Stage(Stage::Listening));
+    let mut told = Told::serving(Options::default());
+    failed_lines(&mut told, 100);
+    told.at(1000, Source::Node(HEAD), listening());
+    told.healthy(2000, 5.0);
+    told.server(90_000, ServerFacts::Health(Health::Refused));
+    told.node(90_100, HEAD, Facts::Serve(ServeFacts::default()));
+    assert_eq!(*told.state(), ServingState::Down);
+    // One that has just said so has.
+    let mut told = Told::serving(Options::default());
+    told.at(1000, Source::Node(HEAD), listening());
+    failed_lines(&mut told, 89_000);
+    told.server(90_000, ServerFacts::Health(Health::Refused));
+    told.node(90_100, HEAD, Facts::Serve(ServeFacts::default()));
+    assert_eq!(*told.state(), ServingState::Failed("NCCL error".into()));
+    // A container of ours that is not there any more was removed by somebody.
+    let mut told = Told::serving(Options::default());
+    failed_lines(&mut told, 100);
+    told.server(200, ServerFacts::Health(Health::Refused));
+    told.node(300, HEAD, Facts::Containers(ContainerFacts::default()));
+    assert_eq!(*told.state(), ServingState::Down);
+}
+
+#[test]
+fn what_becomes_of_a_server_is_told_and_what_was_found_is_not() {
+    let notices = |effects: &[Effect]| -> Vec<String> {
+        let text = |e: &Effect| match e {
+            Effect::Notify(text) => Some(text.clone()),
+            _ => None,
+        };
+        effects.iter().filter_map(text).collect()
+    };
+    let metrics = |n| ServerFacts::Metrics(Ok(counted(n)));
+    let mut told = Told::serving(Options::default());
+    told.server(100, ServerFacts::Health(Health::Ok));
+    assert_eq!(notices(&told.server(200, metrics(5.0))), [""; 0], "it was ready before");
+    assert_eq!(*told.state(), ServingState::Ready);
+    let gone = told.server(300, ServerFacts::Health(Health::Status(500)));
+    assert_eq!(
+        notices(&gone),
+        ["sparks: the model server has failed: /health answers 500"]
+    );
+    told.server(400, ServerFacts::Health(Health::Refused));
+    assert_eq!(*told.state(), ServingState::Loading);
+    told.server(500, ServerFacts::Health(Health::Ok));
+    assert_eq!(notices(&told.server(600, metrics(5.0))), ["sparks: the model is ready"]);
 }
 
 #[test]

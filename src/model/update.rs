@@ -62,7 +62,7 @@ pub fn update(state: &mut State, event: Event) -> Vec<Effect> {
         EventKind::Tick => schedule::due(state, now, &mut effects),
         EventKind::Notice(text) => notice(state, source, text),
     }
-    server::settle(state, state.now.stamp);
+    server::settle(state, state.now.stamp, &mut effects);
     run::advance(state, &mut effects);
     effects
 }
@@ -103,7 +103,11 @@ fn take_link(state: &mut State, source: Source, link: LinkState) {
                 return;
             };
             view.linked_at = linked_at(view.linked_at, &link, now);
+            let usable = link.usable();
             seen.link = link;
+            if node == state.config.head() && !usable {
+                server::head_lost(state);
+            }
         }
         Source::Server | Source::Bench | Source::Operator | Source::Clock => {}
     }

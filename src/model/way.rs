@@ -1,8 +1,8 @@
 //! How to reach the model server by hand.
 
 use crate::config::Config;
-use crate::config::types::Login;
 use crate::domain::command::quote;
+use crate::plan::way::{jumps, user_at};
 
 /// The server's address as seen from the jump host (or from the operator's machine, where there is none).
 #[must_use]
@@ -23,17 +23,7 @@ pub fn tunnel_line(config: &Config) -> String {
         return String::new();
     };
     let port = config.serve.port;
-    let mut jumps = Vec::new();
-    let mut via = head.via;
-    // The config has no cycle; the bound makes that plain here too.
-    for _ in 0..config.ssh.jump.len() {
-        let Some(hop) = via.and_then(|id| config.ssh.jump.get(id.index())) else {
-            break;
-        };
-        jumps.push(jump_word(&hop.login));
-        via = hop.via;
-    }
-    jumps.reverse();
+    let jumps = jumps(config, head.via);
     let mut words = vec!["ssh".to_owned(), "-N".to_owned()];
     if !jumps.is_empty() {
         words.extend(["-J".to_owned(), jumps.join(",")]);
@@ -45,23 +35,4 @@ pub fn tunnel_line(config: &Config) -> String {
     words.push(user_at(&head.login));
     let quoted: Vec<String> = words.iter().map(|w| quote(w)).collect();
     quoted.join(" ")
-}
-
-fn user_at(login: &Login) -> String {
-    match &login.user {
-        Some(user) => format!("{user}@{}", login.host),
-        None => login.host.clone(),
-    }
-}
-
-fn jump_word(login: &Login) -> String {
-    let mut word = match (&login.user, login.host.contains(':')) {
-        (Some(user), true) => format!("{user}@[{}]", login.host),
-        (None, true) => format!("[{}]", login.host),
-        (_, false) => user_at(login),
-    };
-    if !login.alias && login.port != 22 {
-        word.push_str(&format!(":{}", login.port));
-    }
-    word
 }

@@ -56,11 +56,45 @@ pub enum Condition {
     Healthy,
     /// /v1/models names the model.
     ModelListed,
+    /// The server is healthy and names other models than the configured one.
+    WrongModel,
     /// A token came back from this start of the server.
     TokenSeen,
 }
 
 impl Condition {
+    /// The node that it is about; `None` for the server and for the whole cluster.
+    #[must_use]
+    pub fn node(&self) -> Option<NodeId> {
+        match self {
+            Self::NodeReachable(n)
+            | Self::FabricAddressPresent(n)
+            | Self::ImagePresent(n)
+            | Self::PortFree(n, _)
+            | Self::NameFree(n, _)
+            | Self::GpuFree(n)
+            | Self::ContainerRuns(n)
+            | Self::StartUnderWay(n)
+            | Self::StartLost(n)
+            | Self::ContainerGone(n)
+            | Self::RayListens(n)
+            | Self::RayMember(n)
+            | Self::WrongAddress(n)
+            | Self::VerbEnded(n)
+            | Self::VerbFailed(n) => Some(*n),
+            Self::ImagesEqual
+            | Self::VersionsEqual
+            | Self::RayComplete
+            | Self::ServeUnderWay
+            | Self::ServeGone
+            | Self::ServeLost
+            | Self::Healthy
+            | Self::ModelListed
+            | Self::WrongModel
+            | Self::TokenSeen => None,
+        }
+    }
+
     /// What is looked at, in words: a clause that is true when the condition holds.
     #[must_use]
     pub fn text(&self, config: &Config) -> String {
@@ -109,6 +143,7 @@ impl Condition {
             Self::VerbFailed(n) => format!("the script's verb has failed on {}", name(n)),
             Self::Healthy => format!("/health on port {} answers 200", config.serve.port),
             Self::ModelListed => format!("/v1/models names {}", config.serve.name()),
+            Self::WrongModel => format!("the server has another model than {}", config.serve.name()),
             Self::TokenSeen => "the server has generated a token since its start".to_owned(),
         }
     }

@@ -66,7 +66,9 @@ pub(super) fn fix(condition: &Condition, observed: &Observed, config: &Config) -
         Condition::ContainerRuns(n) | Condition::StartLost(n) | Condition::RayListens(n) => {
             Some(format!("`{docker} logs {container}` on {} says why", name(*n)))
         }
-        Condition::ModelListed => Some("set serve.served_name to the name that the server gives".to_owned()),
+        Condition::ModelListed | Condition::WrongModel => Some(
+            "set serve.served_name to the name that the server gives, or stop it with X and serve the configured model with S".to_owned(),
+        ),
         Condition::ServeLost | Condition::Healthy | Condition::TokenSeen => Some(format!(
             "the first failure line in the log of {} says why; look at the other nodes' logs too",
             name(config.head())

@@ -15,6 +15,7 @@ mod script;
 pub mod status;
 pub mod types;
 mod want;
+pub mod way;
 
 pub use condition::Condition;
 pub use judge::judge;

@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 
 use crate::config::Config;
-use crate::config::types::Login;
 use crate::domain::NodeId;
 use crate::domain::command::{ARGV, Command, quote, quote_all};
 
 use super::condition::Condition;
-use super::types::{Plan, PlannedCommand, Step};
+use super::types::{Plan, PlannedCommand, Step, StepKind};
+use super::way::{jumps, user_at};
 
 /// The line that ends a script's text in a here-document; no script of ours holds it.
 const END: &str = "END_OF_BRINGUP_SCRIPT";
@@ -49,7 +49,20 @@ fn write_step(text: &mut String, number: usize, step: &Step, config: &Config) {
     for (word, conditions) in first {
         write_conditions(text, word, conditions, config);
     }
-    for planned in step.commands.iter().chain(&step.finally) {
+    for planned in &step.commands {
+        match step.kind {
+            StepKind::StopNode if planned.command.id == ARGV => write_stop(text, planned, config),
+            StepKind::StopNode
+            | StepKind::Pull
+            | StepKind::Image
+            | StepKind::Head
+            | StepKind::Join
+            | StepKind::Membership
+            | StepKind::Serve
+            | StepKind::StopServe => write_command(text, planned, config),
+        }
+    }
+    for planned in &step.finally {
         write_command(text, planned, config);
     }
     for (word, conditions) in after {
@@ -68,6 +81,21 @@ fn comment(text: &mut String, word: &str, what: &str) {
     let what = what.replace(['\n', '\r'], " ");
     // Writing to a string cannot fail.
     let _ = writeln!(text, "# {word}: {what}");
+}
+
+/// A command that stops or removes a container. One that goes by itself may be gone before it: then that none is left counts, not the exit code.
+fn write_stop(text: &mut String, planned: &PlannedCommand, config: &Config) {
+    write_command(text, planned, config);
+    let Some(name) = planned.command.args.last().filter(|_| text.ends_with('\n')) else {
+        return;
+    };
+    text.truncate(text.len() - 1);
+    let filter = quote(&format!("name=^{name}$"));
+    let docker = quote(&config.container.docker);
+    let gone = format!("left=$({docker} ps -aq --filter {filter}) && [ -z \"$left\" ]");
+    let ssh = ssh_words(config, planned.node, &["-n"]);
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, " ||\n  {ssh} {}", quote(&gone));
 }
 
 fn write_command(text: &mut String, planned: &PlannedCommand, config: &Config) {
@@ -109,17 +137,7 @@ fn ssh_words(config: &Config, node: NodeId, options: &[&str]) -> String {
     let Some(node) = config.node(node) else {
         return words.join(" ");
     };
-    let mut hops = Vec::new();
-    let mut via = node.via;
-    // A cycle is a config error; the bound keeps even that from looping.
-    for _ in 0..config.ssh.jump.len() {
-        let Some(hop) = via.and_then(|id| config.ssh.jump.get(id.index())) else {
-            break;
-        };
-        hops.push(jump_word(&hop.login));
-        via = hop.via;
-    }
-    hops.reverse();
+    let hops = jumps(config, node.via);
     if !hops.is_empty() {
         words.extend(["-J".to_owned(), hops.join(",")]);
     }
@@ -130,24 +148,6 @@ fn ssh_words(config: &Config, node: NodeId, options: &[&str]) -> String {
     if login.port != 22 && !login.alias {
         words.extend(["-p".to_owned(), login.port.to_string()]);
     }
-    words.push(with_user(login, &login.host));
+    words.push(user_at(login));
     quote_all(&words)
-}
-
-fn jump_word(login: &Login) -> String {
-    let host = with_user(login, &login.host);
-    if login.alias || login.port == 22 {
-        host
-    } else if login.host.contains(':') {
-        with_user(login, &format!("[{}]:{}", login.host, login.port))
-    } else {
-        format!("{host}:{}", login.port)
-    }
-}
-
-fn with_user(login: &Login, host: &str) -> String {
-    match &login.user {
-        Some(user) => format!("{user}@{host}"),
-        None => host.to_owned(),
-    }
 }

@@ -59,7 +59,8 @@ pub struct Step {
     pub limit: Duration,
     /// What runs when the step is over, well or not, such as removing the files of a verb. A failure of it is only noted.
     pub finally: Vec<PlannedCommand>,
-    /// What is read when the step has failed: its output becomes the lines that the failure shows.
+    /// What can be read when the step has failed: the output of those on the node where it broke (else on the step's own) becomes the lines that the
+    /// failure shows.
     pub evidence: Vec<PlannedCommand>,
     /// Longest time without progress while it waits for `after`; `None` means that only `limit` counts.
     pub stall: Option<Duration>,

@@ -56,6 +56,7 @@ pub fn wants(condition: &Condition, config: &Config) -> Vec<Want> {
         Condition::ServeGone => vec![node(head), Want::Node(head, ProbeId::Serve)],
         Condition::Healthy => vec![Want::Server(ServerProbe::Health)],
         Condition::ModelListed => vec![Want::Server(ServerProbe::Models)],
+        Condition::WrongModel => vec![Want::Server(ServerProbe::Health), Want::Server(ServerProbe::Models)],
         Condition::TokenSeen => vec![Want::Server(ServerProbe::Metrics), Want::Server(ServerProbe::Token)],
     }
 }

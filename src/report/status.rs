@@ -9,6 +9,7 @@ use crate::domain::memory::MemoryFacts;
 use crate::domain::ray::RayFacts;
 use crate::domain::serving::Health;
 use crate::domain::{NodeId, Now};
+use crate::model::schedule::{node_every, ray_every};
 use crate::model::state::{NodeView, ServingState};
 use crate::model::{State, server_url, tunnel_line};
 
@@ -85,13 +86,24 @@ fn node_json(state: &State, id: NodeId, now: Now) -> Option<Value> {
         "fabric_address": node.fabric_address,
         "expected_gpus": node.gpus,
         "link": link_json(&seen.link, now),
-        "container": reading(&seen.containers, at, |c| c.named(name).map(container_json)),
+        "container": staleness(
+            reading(&seen.containers, at, |c| c.named(name).map(container_json)),
+            seen.containers.stale(at, node_every(state, id)),
+        ),
         "memory": reading(&seen.memory, at, memory_json),
         "gpus": reading(&seen.gpus, at, gpus_json),
-        "load": load_json(view, now),
+        "load": load_json(view, state.loads(), now),
         "log": { "lines": view.log.seq, "dropped": view.log.dropped, "age_s": view.log.at.map(|t| seconds(at, t)) },
         "problems": view.problems,
     }))
+}
+
+/// Says so where a value is older than it should be: it was so, and may be so no longer.
+fn staleness(mut value: Value, stale: bool) -> Value {
+    if let Value::Object(map) = &mut value {
+        map.insert("stale".to_owned(), Value::Bool(stale));
+    }
+    value
 }
 
 fn container_json(c: &Container) -> Value {
@@ -145,16 +157,19 @@ fn gpus_json(facts: &GpuFacts) -> Value {
     })
 }
 
-fn load_json(view: &NodeView, now: Now) -> Value {
+/// Without a server that loads or has loaded, what the log says is about one that is gone: only its failures are told.
+fn load_json(view: &NodeView, loads: bool, now: Now) -> Value {
     let load = &view.load;
+    let stage = load.stage.filter(|_| loads);
+    let bar = load.bar.filter(|_| loads);
     json!({
-        "stage": load.stage.map(|(stage, _)| stage),
-        "stage_for_s": load.stage.map(|(_, since)| seconds(now.stamp, since)),
-        "done": load.bar.map(|b| b.done),
-        "total": load.bar.map(|b| b.total),
-        "eta_s": load.bar.and_then(|b| b.eta()).map(|d| d.as_secs_f64()),
-        "progress_age_s": load.progress_at.map(|t| seconds(now.stamp, t)),
-        "failures": load.failures,
+        "stage": stage.map(|(stage, _)| stage),
+        "stage_for_s": stage.map(|(_, since)| seconds(now.stamp, since)),
+        "done": bar.map(|b| b.done),
+        "total": bar.map(|b| b.total),
+        "eta_s": bar.and_then(|b| b.eta()).map(|d| d.as_secs_f64()),
+        "progress_age_s": load.progress_at.filter(|_| loads).map(|t| seconds(now.stamp, t)),
+        "failures": load.failures.iter().map(|(_, text)| text).collect::<Vec<_>>(),
         "transports": load.transports,
     })
 }
@@ -179,7 +194,9 @@ fn ray_json(state: &State, now: Now) -> Value {
             .collect();
         json!({ "alive": ray.alive().count(), "nodes": nodes, "via": ray.via })
     };
-    let mut value = reading(&state.observed.ray, now.stamp, show);
+    let ray = &state.observed.ray;
+    let stale = ray.value().is_some_and(|r| ray.stale(now.stamp, ray_every(r.via)));
+    let mut value = staleness(reading(ray, now.stamp, show), stale);
     if let Value::Object(map) = &mut value {
         map.insert("expected".to_owned(), Value::Array(expected));
     }

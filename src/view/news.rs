@@ -5,6 +5,7 @@ use std::time::Duration;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
+use crate::domain::Stamp;
 use crate::domain::effect::RunOutcome;
 use crate::domain::event::Purpose;
 use crate::domain::intent::Mode;
@@ -124,16 +125,16 @@ fn beside_steps(machine: &Machine) -> Option<&'static str> {
 
 /// What a newcomer would press next.
 fn next(scene: &Scene<'_>) -> Option<(String, Style)> {
-    let text = suggestion(scene.state)?;
+    let text = suggestion(scene.state, scene.now.stamp)?;
     Some((text.to_owned(), scene.look.dim()))
 }
 
-fn suggestion(state: &State) -> Option<&'static str> {
+fn suggestion(state: &State, now: Stamp) -> Option<&'static str> {
     let linked = state.observed.nodes.iter().any(|n| n.link.usable());
     if !linked {
         return Some("connecting; every action shows its plan first and runs nothing before Enter");
     }
-    let workers = standing::workers(state);
+    let workers = standing::workers(state, now);
     match &state.server.state {
         ServingState::Ready => {
             return Some("ready: T runs a throughput test, y copies the ssh line that reaches the server");
@@ -146,7 +147,7 @@ fn suggestion(state: &State) -> Option<&'static str> {
         }
         ServingState::Down | ServingState::Unknown => {}
     }
-    match standing::node(state, state.config.head()) {
+    match standing::node(state, state.config.head(), now) {
         Mark::No => {
             Some("press U to bring everything up: it shows the exact commands first and runs nothing before Enter")
         }

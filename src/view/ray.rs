@@ -12,7 +12,7 @@ use super::Scene;
 use super::age::Age;
 use super::canvas::Canvas;
 use super::regions::Regions;
-use super::standing::Mark;
+use super::standing::{Mark, gpus_as_expected};
 use super::widgets::boxes::frame;
 use super::widgets::row::Row;
 use super::words::{plural, reason, seconds};
@@ -59,6 +59,7 @@ fn title<'a>(scene: &Scene<'a>) -> Row<'a> {
         let alive = ray.alive().count();
         let gpus: f64 = ray.alive().map(|n| n.gpus).sum();
         let all = alive == state.config.nodes.len() && strangers(state, ray).next().is_none();
+        let all = all && gpus_as_expected(gpus, state.config.gpus());
         let style = age.tone(look, if all { look.good() } else { look.warn() });
         row.put(1, format!("{alive}/{} alive", state.config.nodes.len()), style);
         row.put(2, format!("{gpus:.0}/{} GPU", state.config.gpus()), style);
@@ -109,9 +110,10 @@ fn expected<'a>(scene: &Scene<'a>, ray: &'a RayFacts, id: NodeId) -> (bool, Row<
     let address = node.fabric_address.as_str();
     let alive = ray.alive_at(address);
     let dead = ray.nodes.iter().find(|n| !n.alive && n.address == address);
-    let wanted = f64::from(node.gpus);
+    let right = |n: &RayNode| gpus_as_expected(n.gpus, node.gpus);
     let mark = match (alive, dead) {
-        (Some(n), _) if n.gpus >= wanted => Mark::Yes,
+        _ if matches!(age, Age::Stale(_)) => Mark::Unknown,
+        (Some(n), _) if right(n) => Mark::Yes,
         (Some(_), _) | (None, Some(_)) => Mark::Bad,
         (None, None) => Mark::No,
     };
@@ -124,7 +126,7 @@ fn expected<'a>(scene: &Scene<'a>, ray: &'a RayFacts, id: NodeId) -> (bool, Row<
     match (alive, dead) {
         (Some(n), _) => {
             row.put(2, "alive", age.tone(look, look.good()));
-            let style = if n.gpus >= wanted { look.text() } else { look.bad() };
+            let style = if right(n) { look.text() } else { look.bad() };
             row.put(0, format!("{:.0}/{} GPU", n.gpus, node.gpus), age.tone(look, style));
             if n.head {
                 row.put(3, "head", look.dim());

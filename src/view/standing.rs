@@ -2,9 +2,10 @@
 
 use crate::domain::container::{Container, ContainerState};
 use crate::domain::link::LinkState;
-use crate::domain::ray::RayNode;
-use crate::domain::{NodeId, Role};
+use crate::domain::ray::RayFacts;
+use crate::domain::{NodeId, Role, Stamp};
 use crate::model::State;
+use crate::model::schedule::{node_every, ray_every};
 use crate::model::state::ServingState;
 use ratatui::style::Style;
 
@@ -75,33 +76,37 @@ pub(super) fn container(state: &State, id: NodeId) -> Option<&Container> {
     state.observed.node(id)?.containers.value()?.named(name)
 }
 
-/// The node's own entry in Ray's membership: alive at exactly its fabric address.
-pub(super) fn member(state: &State, id: NodeId) -> Option<&RayNode> {
-    let address = &state.config.node(id)?.fabric_address;
-    state.observed.ray.value()?.alive_at(address)
+/// Whether Ray sees as many GPUs as the config expects, neither fewer nor more.
+pub(super) fn gpus_as_expected(seen: f64, expected: u32) -> bool {
+    (seen - f64::from(expected)).abs() < 0.5
 }
 
-/// Whether Ray sees the GPUs that the config expects.
-pub(super) fn gpus_as_expected(state: &State, id: NodeId) -> bool {
-    let expected = state.config.node(id).map_or(0, |n| n.gpus);
-    member(state, id).is_some_and(|m| m.gpus >= f64::from(expected))
+/// Whether Ray has the node alive at exactly its fabric address, with its GPUs.
+fn member(state: &State, id: NodeId, ray: &RayFacts) -> bool {
+    let found = state
+        .config
+        .node(id)
+        .and_then(|n| Some((n, ray.alive_at(&n.fabric_address)?)));
+    found.is_some_and(|(node, seen)| gpus_as_expected(seen.gpus, node.gpus))
 }
 
-/// A node's place in the Ray cluster.
-pub(super) fn node(state: &State, id: NodeId) -> Mark {
+/// A node's place in the Ray cluster. What was seen too long ago says nothing of now.
+pub(super) fn node(state: &State, id: NodeId, now: Stamp) -> Mark {
     let Some(seen) = state.observed.node(id) else {
         return Mark::Unknown;
     };
-    if !seen.link.usable() {
-        return Mark::Unknown;
-    }
-    if seen.containers.value().is_none() {
+    let containers = &seen.containers;
+    if !seen.link.usable() || containers.value().is_none() || containers.stale(now, node_every(state, id)) {
         return Mark::Unknown;
     }
     match container(state, id).map(|c| &c.state) {
         None => Mark::No,
-        Some(ContainerState::Running) if gpus_as_expected(state, id) => Mark::Yes,
-        Some(ContainerState::Running | ContainerState::Created | ContainerState::Restarting) => Mark::Busy,
+        Some(ContainerState::Running) => match state.observed.ray.value() {
+            Some(ray) if state.observed.ray.stale(now, ray_every(ray.via)) => Mark::Unknown,
+            Some(ray) if member(state, id, ray) => Mark::Yes,
+            Some(_) | None => Mark::Busy,
+        },
+        Some(ContainerState::Created | ContainerState::Restarting) => Mark::Busy,
         Some(ContainerState::Exited { code: 0, oom: false }) => Mark::No,
         Some(ContainerState::Exited { .. } | ContainerState::Paused | ContainerState::Other(_)) => Mark::Bad,
     }
@@ -115,12 +120,12 @@ pub(super) struct Workers {
 }
 
 /// The workers together.
-pub(super) fn workers(state: &State) -> Workers {
+pub(super) fn workers(state: &State, now: Stamp) -> Workers {
     let marks: Vec<Mark> = state
         .config
         .node_ids()
         .filter(|id| state.config.node(*id).is_some_and(|n| n.role == Role::Worker))
-        .map(|id| node(state, id))
+        .map(|id| node(state, id, now))
         .collect();
     let joined = marks.iter().filter(|m| **m == Mark::Yes).count();
     let any = |mark| marks.contains(&mark);

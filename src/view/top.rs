@@ -53,17 +53,23 @@ fn line<'a>(scene: &Scene<'a>) -> Row<'a> {
         look.dim(),
     );
     row.put(4, short_model(config.serve.name()), look.text());
-    row.spans(0, chain(state, look));
+    row.spans(0, chain(scene));
     serve(scene, &mut row);
     row.put(3, clock(scene.now.wall, look.utc_offset()), look.dim()).right();
     row
 }
 
 /// Head, workers and server, each with its mark.
-fn chain(state: &State, look: &Look) -> Vec<Span<'static>> {
+fn chain(scene: &Scene<'_>) -> Vec<Span<'static>> {
+    let (state, look, now) = (scene.state, scene.look, scene.now.stamp);
     let mut spans = Vec::new();
-    part(&mut spans, "head", standing::node(state, state.config.head()), look);
-    let workers = standing::workers(state);
+    part(
+        &mut spans,
+        "head",
+        standing::node(state, state.config.head(), now),
+        look,
+    );
+    let workers = standing::workers(state, now);
     if workers.all > 0 {
         part(
             &mut spans,

@@ -35,6 +35,17 @@ fn stop_menu() {
 }
 
 #[test]
+fn a_run_under_way_can_be_stopped_from_the_stop_menu() {
+    let line = "the run under way";
+    let mut state = in_mode(known(), Mode::StopMenu);
+    let logs = logs(&mut state);
+    assert!(!shot(&state, &logs, (80, 24)).text().contains(line));
+    run_until(&mut state, Exit::Code(0), &[]);
+    let text = shot(&state, &logs, (80, 24)).text();
+    assert!(text.contains(line), "{text}");
+}
+
+#[test]
 fn commands_that_ran() {
     let mut state = in_mode(ready(example()), Mode::Commands);
     commands(&mut state);

@@ -18,7 +18,7 @@ use bringup::model::state::ServingState;
 use bringup::view::Glyphs;
 
 use crate::build::*;
-use crate::shot::{look, shot_with};
+use crate::shot::{look, shot, shot_with};
 
 const SIZES: [(u16, u16); 3] = [(80, 24), (120, 40), (200, 60)];
 
@@ -154,6 +154,10 @@ fn ray() {
         value.nodes.push(member("10.9.9.9", false));
     }
     second_interface(&mut wrong, 1, "enP2p1s0f1np1", "192.168.201.13");
+    let mut more = loading(example());
+    if let Reading::Known { value, .. } = &mut more.observed.ray {
+        value.nodes[1].gpus = 2.0;
+    }
     let mut gone = loading(example());
     if let Reading::Known { value, .. } = &mut gone.observed.ray {
         value.nodes[1].alive = false;
@@ -170,6 +174,7 @@ fn ray() {
             bare("two", loading(example())),
             bare("many", loading(with_workers(7))),
             bare("wrong address, no GPU, a stranger", wrong),
+            bare("more GPUs than expected", more),
             bare("a worker gone", gone),
             bare("stale", stale),
         ],
@@ -246,4 +251,32 @@ fn bench_pane() {
             bare("failed", failed),
         ],
     );
+}
+
+#[test]
+fn a_membership_that_is_old_or_has_other_gpus_counts_as_joined_nowhere() {
+    let top = |state: &State| {
+        let text = shot(state, &LogWindows::default(), (120, 40)).text();
+        text.lines().next().unwrap_or_default().to_owned()
+    };
+    let mut state = loading(example());
+    assert!(top(&state).contains("head ✓ ── workers 1/1 ✓"), "{}", top(&state));
+    let ray = state.observed.ray.value().cloned().expect("it is known");
+    state.observed.ray = Reading::known(ray.clone(), ago(60).stamp);
+    assert!(top(&state).contains("head ? ── workers 0/1 ?"), "{}", top(&state));
+    let mut more = ray;
+    more.nodes[1].gpus = 2.0;
+    state.observed.ray = read(more);
+    assert!(top(&state).contains("head ✓ ── workers 0/1 ▸"), "{}", top(&state));
+    age_all(&mut state, 42);
+    assert!(top(&state).contains("head ? ── workers 0/1 ?"), "{}", top(&state));
+}
+
+#[test]
+fn a_server_that_is_gone_has_no_load() {
+    let mut state = ready(example());
+    let text = |state: &State| shot(state, &LogWindows::default(), (120, 40)).text();
+    assert!(text(&state).contains("done, the server listens"));
+    state.server.state = ServingState::Down;
+    assert!(!text(&state).contains("done, the server listens"));
 }

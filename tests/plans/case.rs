@@ -118,6 +118,11 @@ impl Case {
                     config.nodes[1].fabric_interface = Some("enP2p1s0f1np1".to_owned());
                     config.nodes[1].hcas = vec!["roceP2p1s0f1".to_owned()];
                 }
+                "no-dashboard" => {
+                    if let Engine::VllmRay(ray) = &mut config.engine {
+                        ray.ray_head_args = vec!["--include-dashboard=false".to_owned()];
+                    }
+                }
                 "plain" => config.nodes.iter_mut().for_each(|n| {
                     n.fabric_interface = None;
                     n.hcas.clear();

@@ -51,6 +51,7 @@ pub fn judge(condition: &Condition, observed: &Observed, config: &Config, after:
         Condition::ServeLost => ctx.serve_lost(),
         Condition::Healthy => ctx.healthy(),
         Condition::ModelListed => ctx.model_listed(),
+        Condition::WrongModel => ctx.wrong_model(),
         Condition::TokenSeen => ctx.token_seen(),
     };
     answer.unwrap_or_else(Verdict::Unknown)
@@ -84,6 +85,12 @@ pub(super) fn explain(condition: &Condition, observed: &Observed, config: &Confi
             let seen = "the model server has ended before it answered".to_owned();
             (with_verb(seen, config.head()), "a model server that answers".to_owned())
         }
+        Condition::WrongModel => match ctx.model_listed() {
+            Ok(Verdict::Fails { seen, expected }) => (format!("/v1/models names {seen}"), expected),
+            Ok(Verdict::Holds | Verdict::Unknown(_)) | Err(_) => {
+                (condition.text(config), config.serve.name().to_owned())
+            }
+        },
         Condition::VerbFailed(n) => {
             let seen = ctx.verb_end(*n).unwrap_or_else(|| condition.text(config));
             (seen, "exit code 0".to_owned())

@@ -88,6 +88,21 @@ impl<'a> Ctx<'a> {
         Ok(fails(seen, wanted))
     }
 
+    /// An empty list says nothing yet: a server may name its models only later.
+    pub(super) fn wrong_model(&self) -> Answer {
+        let expected = "the configured model";
+        if !self.healthy()?.holds() {
+            return Ok(fails("no server that answers", expected));
+        }
+        let names = self.fresh(&self.observed.server.models, "/v1/models")?;
+        let other = !names.is_empty() && !self.model_listed()?.holds();
+        Ok(if other {
+            Verdict::Holds
+        } else {
+            fails(names.join(", "), expected)
+        })
+    }
+
     /// Tokens that the server has counted are proof; else one that came back to us.
     pub(super) fn token_seen(&self) -> Answer {
         let server = &self.observed.server;

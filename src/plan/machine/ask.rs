@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::domain::event::ProbeId;
 use crate::domain::image::ImageFacts;
-use crate::domain::serving::ServerProbe;
+use crate::domain::serving::{ServerProbe, TOKEN_ASKED};
 use crate::domain::{NodeId, Reading, Stamp};
 
 use super::super::condition::Condition;
@@ -33,9 +33,8 @@ impl Machine {
                 self.asked.retain(|(w, _)| *w != want);
                 self.asked.push((want, scene.now));
                 if want == Want::Server(ServerProbe::Token) {
-                    let reason = scene.observed.server.token.reason().map(str::to_owned);
                     self.token.tries += 1;
-                    self.token.last = Some((scene.now, reason));
+                    self.token.last = Some(scene.now);
                 }
                 out.push(Do::Want(want));
             }
@@ -85,11 +84,13 @@ impl Machine {
         ready && (self.token.tries == 0 || (self.token.tries < TOKEN_TRIES && self.token_failed(scene)))
     }
 
-    /// Whether the latest asking has come to nothing: another reason stands there than when it was asked, or it took too long.
+    /// Whether the latest asking has come to nothing: whoever asks sets the reading to [`TOKEN_ASKED`], so another reason is an answer. One that took too
+    /// long counts too.
     pub(super) fn token_failed(&self, scene: Scene<'_>) -> bool {
         let token = &scene.observed.server.token;
-        self.token.last.as_ref().is_some_and(|(at, before)| {
-            token.value().is_none() && (token.reason() != before.as_deref() || scene.now.since(*at) > TOKEN_LIMIT)
+        self.token.last.is_some_and(|at| {
+            let answered = token.reason().is_some_and(|why| why != TOKEN_ASKED);
+            answered || (token.value().is_none() && scene.now.since(at) > TOKEN_LIMIT)
         })
     }
 }

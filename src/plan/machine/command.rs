@@ -14,6 +14,13 @@ use super::super::status::StepState;
 use super::super::types::{PlannedCommand, StepKind};
 use super::{COMMAND_GRACE, Do, End, Flight, LINES, Machine, Phase, Watch};
 
+/// What Docker (and Podman, which can stand in for it) says of a container that is gone or just going, in lower case.
+const GONE: &[&str] = &[
+    "no such container",
+    "no container with name or id",
+    "is already in progress",
+];
+
 impl Machine {
     /// Sends a command off.
     pub(super) fn fly(&mut self, planned: PlannedCommand, place: usize, now: Stamp, out: &mut Vec<Do>) -> Flight {
@@ -94,7 +101,7 @@ impl Machine {
         } else if self.aborting {
             self.note(format!("the command in flight ended: {}", done.exit.word()), out);
             self.aborted(now, out);
-        } else if done.exit.ok() {
+        } else if done.exit.ok() || self.gone_already(done) {
             self.run_from(flight.place + 1, now, out);
         } else {
             let planned = self.step().and_then(|s| s.commands.get(flight.place)).cloned();
@@ -103,9 +110,20 @@ impl Machine {
         }
     }
 
+    /// Whether a command that stops or removes a container found none: it may go by itself (`--rm`, or a script that cleans up). That none is there is what
+    /// the step verifies.
+    fn gone_already(&self, done: &CommandDone) -> bool {
+        let stops = self.step().is_some_and(|s| s.kind == StepKind::StopNode);
+        let says = |line: &String| {
+            let line = line.to_lowercase();
+            GONE.iter().any(|words| line.contains(words))
+        };
+        stops && matches!(done.exit, Exit::Code(_)) && done.stderr.iter().any(says)
+    }
+
     fn tidied(&mut self, end: End, flight: Flight, done: &CommandDone, now: Stamp, out: &mut Vec<Do>) {
         let mut end = end;
-        let evidence = self.step().map_or(0, |s| s.evidence.len());
+        let evidence = self.evidence().len();
         let lines = done.stdout.iter().chain(&done.stderr);
         match &mut end {
             End::Badly(failure) => {
@@ -148,11 +166,18 @@ impl Machine {
     }
 }
 
-/// Keeps the last lines of an output, after those that are there.
+/// Keeps lines of an output, after those that are there.
 fn keep_lines<'a>(failure: &mut Failure, lines: impl Iterator<Item = &'a String>) {
     failure.lines.extend(lines.filter(|l| !l.trim().is_empty()).cloned());
+    bound_lines(failure);
+}
+
+/// Drops lines from the middle: the first ones say what went wrong first, the last ones how it ended.
+pub(super) fn bound_lines(failure: &mut Failure) {
     let more = failure.lines.len().saturating_sub(LINES);
-    failure.lines.drain(..more);
+    if more > 0 {
+        failure.lines.drain(LINES / 2..LINES / 2 + more);
+    }
 }
 
 /// The failure of a command.

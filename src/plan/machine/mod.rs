@@ -88,7 +88,9 @@ pub enum Do {
 pub struct Progress {
     /// Last sign of progress: a stage, a bar that moved, memory that grew.
     pub last: Option<Stamp>,
-    /// Failure lines of the engine's logs since the start, the first one first.
+    /// Whether the head may be downloading the model: an engine can do that for hours without a line, so that silence is no stall.
+    pub downloading: bool,
+    /// Failure lines of all nodes' logs since the start, the first one first.
     pub failures: Vec<String>,
 }
 
@@ -152,8 +154,8 @@ struct Watch {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct TokenAsks {
     tries: u32,
-    /// When it was asked for last, and what stood in the way then.
-    last: Option<(Stamp, Option<String>)>,
+    /// When it was asked for last.
+    last: Option<Stamp>,
 }
 
 /// How a decided step ends.
@@ -179,6 +181,8 @@ pub struct Machine {
     /// Whether the step has run something or watches what runs already.
     touched: bool,
     told: Option<(String, Stamp)>,
+    /// The node on which the step broke, when one is to blame.
+    broke_on: Option<NodeId>,
 }
 
 impl Machine {
@@ -205,6 +209,7 @@ impl Machine {
             token: TokenAsks::default(),
             touched: false,
             told: None,
+            broke_on: None,
         };
         let mut out = Vec::new();
         if refused {
@@ -315,6 +320,7 @@ impl Machine {
         self.token = TokenAsks::default();
         self.touched = false;
         self.told = None;
+        self.broke_on = None;
         if let Some(status) = self.status() {
             status.started = Some(now);
             status.state = StepState::Checking;
@@ -347,15 +353,23 @@ impl Machine {
             return Vec::new();
         };
         let evidence = match end {
-            End::Badly(_) => step.evidence.as_slice(),
-            End::Well(_) => &[],
+            End::Badly(_) => self.evidence(),
+            End::Well(_) => Vec::new(),
         };
         let ran = match end {
             // A step that was true already has nothing to tidy up.
             End::Well(StepOutcome::Skipped) => &[],
             End::Well(_) | End::Badly(_) => step.finally.as_slice(),
         };
-        evidence.iter().chain(ran).cloned().collect()
+        evidence.into_iter().chain(ran.iter().cloned()).collect()
+    }
+
+    /// What shows why the step failed: what the node says on which it broke, or else the step's own.
+    fn evidence(&self) -> Vec<PlannedCommand> {
+        let Some(step) = self.step() else { return Vec::new() };
+        let node = self.broke_on.or(step.node);
+        let all = step.evidence.iter();
+        all.filter(|p| Some(p.node) == node).cloned().collect()
     }
 
     /// Ends the step and goes on with the next, or ends the run.

@@ -11,7 +11,7 @@ use crate::domain::gpu::GpuProcess;
 use crate::domain::intent::Action;
 use crate::domain::link::{LinkError, LinkErrorKind, LinkState};
 use crate::domain::observed::{Observed, VerbFacts};
-use crate::domain::serving::{Health, ServerProbe, TokenProof};
+use crate::domain::serving::{Health, ServerProbe, TOKEN_ASKED, TokenProof};
 use crate::domain::step::{Failure, StepEventKind, StepOutcome};
 use crate::domain::{NodeId, Now, Reading, RunId, Stamp, Wall};
 use crate::engine::sample::{scripted, sparks};
@@ -106,7 +106,12 @@ impl World {
     fn take(&mut self, all: Vec<Do>) {
         for one in all {
             match one {
-                Do::Want(want) => self.wants.push(want),
+                Do::Want(want) => {
+                    if want == Want::Server(ServerProbe::Token) {
+                        self.seen.server.token = Reading::absent(TOKEN_ASKED);
+                    }
+                    self.wants.push(want);
+                }
                 Do::Run { run, node, command } => {
                     self.ran.push(command.line());
                     self.flights.push((run, node, command));
@@ -365,6 +370,8 @@ fn a_worker_that_joins_and_leaves_fails_the_membership() {
     );
     ray(&mut world.seen, &["192.168.200.12"]);
     world.tick(9000);
+    assert_eq!(world.flights[0].1, WORKER, "its log is read");
+    world.done(0);
     let failure = world.failure();
     assert_eq!(
         failure.seen,
@@ -436,16 +443,35 @@ fn a_server_that_says_healthy_and_gives_no_token_is_not_ready() {
     let mut world = World::loading(false);
     let config = world.config.clone();
     answers(&mut world.seen, &config, 0.0);
-    for why in ["HTTP 500", "HTTP 501", "HTTP 502"] {
+    // The same words each time: they are three answers all the same.
+    for _ in 0..3 {
         world.tick(20_000);
-        world.seen.server.token = Reading::absent(why);
+        world.seen.server.token = Reading::absent("HTTP 500");
     }
     world.tick(1000);
     assert_eq!(world.asked(Want::Server(ServerProbe::Token)), 3);
     world.done(0);
     let failure = world.failure();
     assert_eq!(failure.what, "the server has generated a token since its start");
-    assert!(failure.seen.contains("HTTP 502"), "{}", failure.seen);
+    assert!(failure.seen.contains("HTTP 500"), "{}", failure.seen);
+}
+
+#[test]
+fn a_server_with_another_model_is_not_waited_for() {
+    let mut world = World::loading(false);
+    let config = world.config.clone();
+    answers(&mut world.seen, &config, 0.0);
+    world.seen.server.models = Reading::known(Vec::new(), world.now);
+    world.tick(10_000);
+    assert_eq!(world.over, None, "an empty list says nothing");
+    world.seen.server.models = Reading::known(vec!["qwen35".to_owned()], world.now);
+    world.tick(10_000);
+    world.done(0);
+    let failure = world.failure();
+    assert_eq!(failure.seen, "/v1/models names qwen35");
+    assert_eq!(failure.expected, config.serve.name());
+    assert!(failure.fix.as_deref().unwrap_or("").contains("serve.served_name"));
+    assert_eq!(world.asked(Want::Server(ServerProbe::Token)), 0);
 }
 
 #[test]
@@ -480,6 +506,37 @@ fn a_server_that_dies_fails_with_the_lines_that_say_why() {
 }
 
 #[test]
+fn the_first_and_the_last_lines_of_a_failure_are_kept() {
+    let mut world = World::loading(false);
+    world.tick(30_000);
+    world.progress.failures = (0..30).map(|n| format!("failure {n}")).collect();
+    let config = world.config.clone();
+    server(&mut world.seen, &config, false);
+    world.tick(5000);
+    let log: Vec<String> = (0..20).map(|n| format!("log {n}")).collect();
+    let log: Vec<&str> = log.iter().map(String::as_str).collect();
+    world.end(Exit::Code(0), &log);
+    let lines = &world.failure().lines;
+    assert_eq!(lines.len(), super::LINES);
+    assert_eq!((lines[0].as_str(), lines[19].as_str()), ("failure 0", "failure 19"));
+    assert_eq!((lines[20].as_str(), lines[39].as_str()), ("log 0", "log 19"));
+}
+
+#[test]
+fn the_log_that_is_shown_is_that_of_the_node_which_broke() {
+    let mut world = World::loading(false);
+    world.tick(30_000);
+    let config = world.config.clone();
+    let ended = ContainerState::Exited { code: 1, oom: false };
+    container(&mut world.seen, &config, WORKER, ended);
+    world.tick(10_000);
+    let evidence: Vec<(NodeId, String)> = world.flights.iter().map(|(_, n, c)| (*n, c.line())).collect();
+    assert_eq!(evidence, [(WORKER, "docker logs --tail 20 vllm-qwen35".to_owned())]);
+    world.end(Exit::Code(0), &["Connection reset by peer"]);
+    assert_eq!(world.failure().lines, ["Connection reset by peer"]);
+}
+
+#[test]
 fn a_process_that_is_slow_to_show_itself_has_not_died() {
     let mut world = World::serving(false);
     world.tick(1000);
@@ -508,6 +565,19 @@ fn no_sign_of_progress_is_a_stall_and_progress_is_not() {
         failure.seen
     );
     assert!(failure.seen.contains("port 8000 refuses"), "{}", failure.seen);
+}
+
+#[test]
+fn a_download_may_be_silent_up_to_the_limit_of_the_step() {
+    let mut world = World::loading(false);
+    world.progress.last = Some(world.now);
+    world.progress.downloading = true;
+    world.tick(3_000_000);
+    assert_eq!(world.over, None);
+    world.progress.downloading = false;
+    world.tick(1000);
+    world.done(0);
+    assert!(world.failure().seen.starts_with("no sign of progress for 50m"));
 }
 
 #[test]
@@ -819,6 +889,38 @@ fn a_stop_is_done_when_nothing_of_ours_is_left() {
             "docker rm vllm-qwen35"
         ]
     );
+}
+
+#[test]
+fn a_container_that_goes_by_itself_is_stopped_all_the_same() {
+    let gone = [
+        "Error response from daemon: No such container: vllm-qwen35",
+        "Error response from daemon: removal of container vllm-qwen35 is already in progress",
+    ];
+    for said in gone {
+        let config = sparks();
+        let mut seen = idle(&config);
+        container(&mut seen, &config, HEAD, ContainerState::Running);
+        let mut world = World::of(config, seen, Action::StopAll, &[StepKind::StopNode], false);
+        world.tick(250);
+        world.done(0);
+        world.end(Exit::Code(1), &[said]);
+        world.tick(1000);
+        assert_eq!(world.over, None, "what is seen decides");
+        world.seen.nodes[0].containers = Reading::known(ContainerFacts::default(), world.now);
+        world.tick(500);
+        assert_eq!(world.over, Some(RunOutcome::Done), "{said}");
+    }
+    let config = sparks();
+    let mut seen = idle(&config);
+    container(&mut seen, &config, HEAD, ContainerState::Running);
+    let mut world = World::of(config, seen, Action::StopAll, &[StepKind::StopNode], false);
+    world.tick(250);
+    world.end(
+        Exit::Code(1),
+        &["permission denied while trying to connect to the Docker daemon"],
+    );
+    assert_eq!(world.over, Some(RunOutcome::Failed));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::domain::NodeId;
 use crate::domain::observed::VerbFacts;
 use crate::domain::problem::Verdict;
 use crate::domain::step::{Failure, StepEventKind};
@@ -11,7 +12,8 @@ use super::super::condition::Condition;
 use super::super::fix::fix;
 use super::super::judge::{explain, judge};
 use super::check::{fails, failure_of};
-use super::{BREAK_CONFIRM, Do, End, LINES, Machine, Phase, START_GRACE, Scene, TELL_EVERY, TOKEN_TRIES, Watch};
+use super::command::bound_lines;
+use super::{BREAK_CONFIRM, Do, End, Machine, Phase, START_GRACE, Scene, TELL_EVERY, TOKEN_TRIES, Watch};
 
 impl Machine {
     /// One look at a step that waits for what it was for.
@@ -48,7 +50,11 @@ impl Machine {
             failure_of(&open, scene)
         };
         let end = end
-            .or_else(|| broken(&mut watch, &step.broken_by, scene).map(End::Badly))
+            .or_else(|| {
+                let (node, failure) = broken(&mut watch, &step.broken_by, scene)?;
+                self.broke_on = node;
+                Some(End::Badly(failure))
+            })
             .or_else(|| self.no_token(&after, scene).map(End::Badly))
             .or_else(|| stalled(&watch, step.stall, bad, scene).map(End::Badly))
             .or_else(|| self.too_late(step.limit, bad, scene).map(End::Badly));
@@ -108,7 +114,7 @@ impl Machine {
             }
             Some(VerbFacts::None) | None => {}
         }
-        failure.lines.truncate(LINES);
+        bound_lines(failure);
     }
 
     /// Tells what the step waits for, when that has changed.
@@ -133,8 +139,8 @@ impl Machine {
     }
 }
 
-/// Whether something ended the wait: seen twice, with time between, and after the processes had time to show themselves.
-fn broken(watch: &mut Watch, by: &[Condition], scene: Scene<'_>) -> Option<Failure> {
+/// What ended the wait, and on which node: seen twice, with time between, and after the processes had time to show themselves.
+fn broken(watch: &mut Watch, by: &[Condition], scene: Scene<'_>) -> Option<(Option<NodeId>, Failure)> {
     let from = watch.since.plus(START_GRACE);
     for (condition, first) in by.iter().zip(&mut watch.broken) {
         match judge(condition, scene.observed, scene.config, from) {
@@ -143,14 +149,15 @@ fn broken(watch: &mut Watch, by: &[Condition], scene: Scene<'_>) -> Option<Failu
                 let again = judge(condition, scene.observed, scene.config, seen_at.plus(BREAK_CONFIRM));
                 if again.holds() {
                     let (seen, expected) = explain(condition, scene.observed, scene.config);
-                    return Some(Failure {
+                    let failure = Failure {
                         what: condition.text(scene.config),
                         seen,
                         expected,
                         lines: Vec::new(),
                         fix: fix(condition, scene.observed, scene.config),
                         after: Duration::ZERO,
-                    });
+                    };
+                    return Some((condition.node(), failure));
                 }
             }
             Verdict::Fails { .. } => *first = None,
@@ -162,7 +169,7 @@ fn broken(watch: &mut Watch, by: &[Condition], scene: Scene<'_>) -> Option<Failu
 
 /// Whether there was no sign of progress for too long.
 fn stalled(watch: &Watch, stall: Option<Duration>, bad: impl Fn() -> Failure, scene: Scene<'_>) -> Option<Failure> {
-    let stall = stall?;
+    let stall = stall.filter(|_| !scene.progress.downloading)?;
     let last = watch.moved.max(scene.progress.last.unwrap_or_default());
     let quiet = scene.now.since(last);
     if quiet <= stall {

@@ -7,7 +7,7 @@ use crate::engine;
 
 use super::super::condition::{Condition, count};
 use super::super::judge::{ours, state_text};
-use super::super::types::StepKind;
+use super::super::types::{PlannedCommand, StepKind};
 use super::{Maker, ended, on};
 
 /// What becomes of things that the user's script starts.
@@ -107,6 +107,9 @@ impl Maker<'_> {
         let port = self.config.engine.ray_port();
         let title = format!("start the head on {}", self.name(head));
         let mut before = vec![Condition::FabricAddressPresent(head), Condition::PortFree(head, port)];
+        if self.has_dashboard() {
+            before.push(Condition::PortFree(head, self.config.engine.dashboard_port()));
+        }
         before.extend(self.room_for(head));
         let after = vec![
             Condition::ContainerRuns(head),
@@ -114,6 +117,24 @@ impl Maker<'_> {
             Condition::RayMember(head),
         ];
         self.start(head, StepKind::Head, title, before, after);
+    }
+
+    /// Whether Ray's dashboard will listen on its port. What a script does is the script's affair.
+    fn has_dashboard(&self) -> bool {
+        let Engine::VllmRay(ray) = &self.config.engine else {
+            return false;
+        };
+        let args: Vec<String> = ray
+            .ray_head_args
+            .iter()
+            .map(|a| a.replace('_', "-").to_lowercase())
+            .collect();
+        let off = |at: usize, flag: &String| match flag.strip_prefix("--include-dashboard") {
+            Some("") => args.get(at + 1).is_some_and(|value| value == "false"),
+            Some(value) => value == "=false",
+            None => false,
+        };
+        !args.iter().enumerate().any(|(at, flag)| off(at, flag))
     }
 
     fn join_workers(&mut self, workers: &[NodeId]) {
@@ -280,6 +301,7 @@ impl Maker<'_> {
             .iter()
             .flat_map(|n| [Condition::StartLost(*n), Condition::WrongAddress(*n)])
             .collect();
+        step.evidence = self.last_lines();
         self.add(step);
     }
 
@@ -296,18 +318,24 @@ impl Maker<'_> {
         let title = format!("serve {} on {}", self.config.serve.name(), self.name(head));
         let nodes: Vec<NodeId> = self.config.node_ids().collect();
         let (limit, stall) = (self.config.limits.serve, self.config.limits.stall);
-        let evidence = on(head, engine::last_lines(self.config));
+        let evidence = self.last_lines();
         let mut step = self.step(StepKind::Serve, Some(head), title, limit);
         step.before = vec![Condition::NodeReachable(head), Condition::RayComplete, port];
         step.under_way = vec![Condition::ServeUnderWay];
         step.commands = commands;
         step.after = vec![Condition::Healthy, Condition::ModelListed, Condition::TokenSeen];
-        step.broken_by = vec![Condition::ServeLost];
+        step.broken_by = vec![Condition::ServeLost, Condition::WrongModel];
         step.broken_by.extend(nodes.iter().map(|n| Condition::StartLost(*n)));
         step.stall = Some(stall);
         step.finally = clean.into_iter().collect();
-        step.evidence = vec![evidence];
+        step.evidence = evidence;
         self.add(step);
+    }
+
+    /// The end of every container's log.
+    fn last_lines(&self) -> Vec<PlannedCommand> {
+        let nodes = self.config.node_ids();
+        nodes.map(|n| on(n, engine::last_lines(self.config))).collect()
     }
 
     /// Says so when a server runs that would be adopted and was not started from this configuration.

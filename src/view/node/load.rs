@@ -23,6 +23,10 @@ pub(super) fn row<'a>(scene: &Scene<'a>, id: NodeId, dense: bool) -> Row<'a> {
     let Some(node) = scene.state.nodes.get(id.index()) else {
         return row;
     };
+    if !scene.state.loads() {
+        row.put(0, "nothing loads here yet", look.dim());
+        return row;
+    }
     let load = &node.load;
     let with_head = head_stage(scene, id);
     match load.stage {
@@ -80,7 +84,7 @@ fn head_stage(scene: &Scene<'_>, id: NodeId) -> Option<Stage> {
 /// The first failure line of this start, when there is one.
 pub(super) fn failure<'a>(scene: &Scene<'a>, id: NodeId) -> Option<Row<'a>> {
     let load = &scene.state.nodes.get(id.index())?.load;
-    let first = load.failures.first()?;
+    let (_, first) = load.failures.first()?;
     let mut row = Row::new();
     row.put(0, format!("✗ {first}"), scene.look.bad());
     let more = load.failures.len() - 1;

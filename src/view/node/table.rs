@@ -34,7 +34,7 @@ pub(in crate::view) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Re
         .state
         .config
         .node_ids()
-        .filter(|id| standing::node(scene.state, *id) == standing::Mark::Yes);
+        .filter(|id| standing::node(scene.state, *id, scene.now.stamp) == standing::Mark::Yes);
     let mut title = Row::new();
     title.put(0, plural(count, "node"), look.title());
     title.put(1, format!("{} in the cluster", joined.count()), look.text());
@@ -73,7 +73,7 @@ fn row<'a>(scene: &Scene<'a>, id: NodeId, name_width: usize) -> Row<'a> {
     let (Some(node), Some(seen)) = (state.config.node(id), state.observed.node(id)) else {
         return row;
     };
-    let mark = standing::node(state, id);
+    let mark = standing::node(state, id, scene.now.stamp);
     row.put(0, format!(" {}", mark.glyph()), mark.style(look));
     row.put(0, format!("{:<3}{:<name_width$}", id.0 + 1, node.name), look.strong());
     row.put(6, format!("{:<6}", node.role.word()), look.text());
@@ -101,6 +101,9 @@ fn load(scene: &Scene<'_>, id: NodeId) -> (String, Style) {
     };
     if !load.failures.is_empty() {
         return ("✗ failed".to_owned(), look.bad());
+    }
+    if !scene.state.loads() {
+        return (NOTHING.to_owned(), look.dim());
     }
     match (load.stage, load.bar) {
         (Some((stage, _)), Some(bar)) => (format!("{} {}/{}", stage.word(), bar.done, bar.total), look.text()),

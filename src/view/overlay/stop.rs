@@ -21,8 +21,11 @@ pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect, regio
             Span::styled(text, look.text()),
         ]
     };
-    let mut lines = vec![
-        Line::new(),
+    let mut lines = vec![Line::new()];
+    if state.run.as_ref().is_some_and(|run| run.outcome().is_none()) {
+        lines.push(choice("r", "the run under way: no further step".to_owned()));
+    }
+    lines.extend([
         choice("s", format!("the model server only ({})", state.config.serve.name())),
         choice(
             "a",
@@ -30,7 +33,7 @@ pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect, regio
         ),
         choice("Esc", "nothing".to_owned()),
         Line::new(),
-    ];
+    ]);
     let running = state.observed.server.metrics.value().and_then(|m| m.running);
     if let Some(running) = running.filter(|n| *n >= 1.0) {
         let text = format!("  ! requests running now: {running:.0}; they will fail");
