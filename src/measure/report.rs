@@ -1,7 +1,8 @@
 //! From request records to the figures of a throughput test.
 //!
 //! The definitions are those of `vllm bench serve` (vLLM 0.33, `benchmarks/serve.py` and `benchmarks/lib/endpoint_request_func.py`), so that results
-//! can be set side by side. Other clients use the same words for other things: what guidellm and aiperf call ITL is TPOT here.
+//! can be set side by side, but for one thing: a chunk counts for TTFT and ITL when it carries text or reasoning. vLLM's also counts one without text
+//! (part of a character, the end), of which nobody can tell whether a token came with it; the chunk that names a chat's role counts for neither. Other clients use the same words for other things: what guidellm and aiperf call ITL is TPOT here.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

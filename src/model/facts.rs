@@ -10,6 +10,7 @@ use crate::domain::units::Bytes;
 use crate::domain::{NodeId, Reading, Stamp};
 
 use super::load::in_peace;
+use super::run;
 use super::state::State;
 
 /// Takes what a probe found.
@@ -80,7 +81,7 @@ fn serve(state: &mut State, node: NodeId, facts: ServeFacts, removed: bool, at: 
     }
     let loads = || state.nodes.iter().map(|n| &n.load);
     let head = state.nodes.get(node.index()).map(|n| &n.load);
-    let peace = removed || head.is_some_and(|head| in_peace(head, loads(), at));
+    let peace = removed || run::stops_server(state) || head.is_some_and(|head| in_peace(head, loads(), at));
     for view in &mut state.nodes {
         view.load.ended(peace);
     }

@@ -120,6 +120,15 @@ pub(super) fn under_way(state: &State) -> bool {
     state.run.as_ref().is_some_and(|run| run.outcome().is_none())
 }
 
+/// Whether a run that stops the server goes on: what the server says on its way out is then no failure.
+pub(super) fn stops_server(state: &State) -> bool {
+    let run = state.run.as_ref().filter(|run| run.outcome().is_none());
+    run.is_some_and(|run| match run.plan().action {
+        Action::StopServe | Action::StopAll => true,
+        Action::Head | Action::Workers | Action::Serve | Action::Up => false,
+    })
+}
+
 fn over(state: &mut State, outcome: RunOutcome, effects: &mut Vec<Effect>) {
     let action = state.run.as_ref().map(|m| m.plan().action);
     if let (RunOutcome::Done, Some(Action::StopServe | Action::StopAll)) = (outcome, action) {

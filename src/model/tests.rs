@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use crate::config::{self, EXAMPLE};
 use crate::domain::command::{Command, Exit};
-use crate::domain::container::{Container, ContainerFacts, ContainerState};
+use crate::domain::container::{Container, ContainerFacts, ContainerState, Labels};
 use crate::domain::effect::Effect;
 use crate::domain::event::{CommandDone, CommandStart, Event, EventKind, Facts, ProbeId, Purpose};
-use crate::domain::intent::{Intent, Pane, Scroll};
+use crate::domain::intent::{Action, Intent, Pane, Scroll};
 use crate::domain::link::{LinkError, LinkErrorKind, LinkState};
 use crate::domain::load::{LineFact, Stage};
 use crate::domain::ray::{RayFacts, RayNode, RayVia};
@@ -408,6 +408,67 @@ fn a_server_that_was_stopped_has_not_failed_for_what_it_said_long_ago() {
     told.server(200, ServerFacts::Health(Health::Refused));
     told.node(300, HEAD, Facts::Containers(ContainerFacts::default()));
     assert_eq!(*told.state(), ServingState::Down);
+}
+
+/// Our head's container runs with a server in it, and nothing on the worker.
+fn ours_serving(options: Options) -> Told {
+    let mut told = Told::serving(options);
+    let mut head = running("vllm-qwen35");
+    head.containers[0].ours = Some(Labels {
+        cluster: "sparks".into(),
+        ..Labels::default()
+    });
+    told.node(10, HEAD, Facts::Containers(head));
+    told.node(10, WORKER, Facts::Containers(ContainerFacts::default()));
+    told
+}
+
+#[test]
+fn what_a_server_says_while_it_is_stopped_is_no_failure() {
+    let mut told = ours_serving(Options::default());
+    told.wants(Intent::Plan(Action::StopAll));
+    told.wants(Intent::Confirm);
+    assert_eq!(told.0.plan, None, "it runs");
+    failed_lines(&mut told, 100);
+    told.server(200, ServerFacts::Health(Health::Refused));
+    told.node(300, HEAD, Facts::Serve(ServeFacts::default()));
+    assert_eq!(*told.state(), ServingState::Down);
+}
+
+#[test]
+fn a_second_run_is_refused_with_the_keys_that_stop_the_first() {
+    let mut told = ours_serving(Options::default());
+    told.wants(Intent::Plan(Action::StopAll));
+    told.wants(Intent::Confirm);
+    told.wants(Intent::Plan(Action::StopAll));
+    told.wants(Intent::Confirm);
+    let said = told.0.notices.back().map(|n| n.text.as_str());
+    assert_eq!(said, Some("a run is under way; wait for it, or stop it: X, then r"));
+}
+
+#[test]
+fn without_the_probe_a_run_ends_with_an_answer_and_says_no_more() {
+    let mut told = ours_serving(Options { no_probe: true });
+    let member = |address: &str| RayNode {
+        address: address.into(),
+        alive: true,
+        gpus: 1.0,
+        ..RayNode::default()
+    };
+    let ray = RayFacts {
+        nodes: vec![member("192.168.200.12"), member("192.168.200.13")],
+        ..RayFacts::default()
+    };
+    let containers = told.0.observed.nodes[0].containers.value().cloned();
+    told.server(20, ServerFacts::Ray(Ok(ray)));
+    told.wants(Intent::Plan(Action::Serve));
+    told.wants(Intent::Confirm);
+    told.node(30, HEAD, Facts::Containers(containers.expect("it was told")));
+    told.server(30, ServerFacts::Health(Health::Ok));
+    let name = told.0.config.serve.name().to_owned();
+    let effects = told.server(30, ServerFacts::Models(Ok(vec![name])));
+    let said = "sparks: the model server answers; no token was asked for";
+    assert!(effects.contains(&Effect::Notify(said.into())), "{effects:?}");
 }
 
 #[test]
