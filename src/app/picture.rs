@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use color_eyre::eyre::{Result, WrapErr, bail};
+use color_eyre::eyre::{Result, WrapErr, bail, ensure};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use tokio::time::{Instant, timeout_at};
@@ -19,10 +19,10 @@ use crate::view::{self, Glyphs, Look, Regions};
 use super::frame::{self, Beside};
 
 /// Size of the pictures, in cells: a common size of a terminal that has room.
-const SIZE: Rect = Rect::new(0, 0, 120, 36);
+const SIZE: Rect = Rect::new(0, 0, 120, 40);
 
 /// Longest wait for a moment.
-const LIMIT: Duration = Duration::from_secs(300);
+const LIMIT: Duration = Duration::from_secs(180);
 
 /// Requests of a test that are over when its picture is taken.
 const REQUESTS: usize = 3;
@@ -53,7 +53,8 @@ impl Artist<'_> {
     async fn job(&mut self) -> Result<Vec<PathBuf>> {
         self.until("every node answers", all_answered).await?;
         self.press(Key::Char('U'));
-        self.until("the plan is there", |s| s.plan.is_some()).await?;
+        let refusals = self.console.state().plan.as_ref().map_or(1, |p| p.refusals.len());
+        ensure!(refusals == 0, "there is no plan that can run");
         let plan = self.picture("plan")?;
         self.press(Key::Enter);
         self.until("half of the weights are loaded", half_loaded).await?;
@@ -62,9 +63,6 @@ impl Artist<'_> {
             .await?;
         self.press(Key::Esc);
         self.press(Key::Char('T'));
-        self.until("the plan of the test is there", |s| s.plan.is_some())
-            .await?;
-        self.press(Key::Enter);
         self.until("some requests are over", tested).await?;
         let test = self.picture("test")?;
         Ok(vec![plan, loading, test])
@@ -106,10 +104,10 @@ impl Artist<'_> {
 }
 
 fn all_answered(state: &State) -> bool {
-    let nodes = &state.observed.nodes;
-    nodes
-        .iter()
-        .all(|n| n.memory.value().is_some() && n.gpus.value().is_some() && n.containers.value().is_some())
+    state.observed.nodes.iter().all(|n| {
+        let asked = n.memory.value().is_some() && n.gpus.value().is_some() && n.containers.value().is_some();
+        asked && n.sockets.value().is_some() && n.fabric.value().is_some()
+    })
 }
 
 fn half_loaded(state: &State) -> bool {

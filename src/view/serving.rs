@@ -267,8 +267,11 @@ fn proof<'a>(scene: &Scene<'a>) -> Row<'a> {
         };
         row.put(1, text, style);
     }
+    let counted = seen.metrics.value().and_then(|m| m.generation_tokens);
     if let Some(token) = seen.token.value() {
         row.put(2, format!("a token came back in {}", human(token.took)), look.good());
+    } else if let Some(tokens) = counted.filter(|n| *n >= 1.0) {
+        row.put(2, format!("it has counted {tokens:.0} tokens"), look.good());
     }
     row
 }
