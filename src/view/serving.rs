@@ -271,7 +271,7 @@ fn proof<'a>(scene: &Scene<'a>) -> Row<'a> {
     if let Some(token) = seen.token.value() {
         row.put(2, format!("a token came back in {}", human(token.took)), look.good());
     } else if let Some(tokens) = counted.filter(|n| *n >= 1.0) {
-        row.put(2, format!("it has counted {tokens:.0} tokens"), look.good());
+        row.put(2, format!("counted {tokens:.0} tokens"), look.good());
     }
     row
 }
