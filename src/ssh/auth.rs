@@ -37,6 +37,8 @@ pub(super) struct Refusal {
     pub(super) methods: Vec<&'static str>,
     /// Whether the connection ended while keys were offered.
     pub(super) hung_up: bool,
+    /// The key that was offered when it ended, and got no answer.
+    pub(super) unanswered: Option<String>,
     /// The key that a person most likely means, for a command to copy.
     key: Option<Offered>,
 }
@@ -109,6 +111,13 @@ pub(super) async fn log_in(
         let label = candidate.label();
         match outcome {
             Ok(AuthResult::Success) => return Ok(()),
+            // A server that refuses a key names what it would take: this is how russh tells that the connection ended.
+            Ok(AuthResult::Failure { remaining_methods, .. }) if remaining_methods.is_empty() => {
+                refusal.key.get_or_insert_with(|| candidate.offered());
+                refusal.unanswered = Some(label);
+                refusal.hung_up = true;
+                break;
+            }
             Ok(AuthResult::Failure {
                 remaining_methods,
                 partial_success,

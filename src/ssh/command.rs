@@ -13,8 +13,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit};
 use tokio::time::Instant;
 use zeroize::Zeroizing;
 
-use super::errors::refusal;
-use super::host_key::printable;
+use super::errors::{printable, refusal};
 use super::link::{Link, NoChannel, SESSION_CHANNELS};
 use super::session::Stream;
 use crate::domain::command::{Command, Exit};

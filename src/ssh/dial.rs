@@ -1,6 +1,7 @@
 //! From a target to an authenticated connection: name, TCP or a channel of the hop before, handshake, login.
 
 use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -29,6 +30,9 @@ const HANDSHAKE_TRIES: u32 = 3;
 
 /// Longest pause before the next of them; the real one is a random part of it.
 const HANDSHAKE_PAUSE: Duration = Duration::from_millis(1500);
+
+/// Longest wait for the reason of a connection that ended during the login.
+const REASON_LIMIT: Duration = Duration::from_secs(1);
 
 /// Everything that one dial needs to know.
 struct Dial<'a> {
@@ -118,7 +122,7 @@ impl Dial<'_> {
             pulse.token(),
         );
         let shared = Shared::default();
-        let (gone, gone_receiver) = oneshot::channel();
+        let (gone, mut gone_receiver) = oneshot::channel();
         let client = Client {
             judge: self.judge(asker.clone()),
             shared: shared.clone(),
@@ -132,7 +136,7 @@ impl Dial<'_> {
             Some(Err(error)) => return Err(self.handshake_failed(&error, &shared)),
             None => return Err(self.unreachable(&self.no_handshake()).into()),
         };
-        self.log_in(&mut handle, &asker).await?;
+        self.log_in(&mut handle, &asker, &shared, &mut gone_receiver).await?;
         guard.disarm();
         let reporter = Arc::clone(&self.reporter);
         Ok(Link::start(
@@ -209,12 +213,23 @@ impl Dial<'_> {
         )
     }
 
-    async fn log_in(&self, handle: &mut Handle<Client>, asker: &Asker) -> Result<(), LinkError> {
+    async fn log_in(
+        &self,
+        handle: &mut Handle<Client>,
+        asker: &Asker,
+        shared: &Shared,
+        gone: &mut oneshot::Receiver<String>,
+    ) -> Result<(), LinkError> {
         let settings = self.settings;
         let work = log_in(handle, &self.host, settings.agent.as_deref(), &settings.keyring, asker);
         match asker.limited(settings.connect_limit, work).await {
             Some(Ok(())) => Ok(()),
-            Some(Err(refusal)) => Err(self.refused(&refusal)),
+            Some(Err(refusal)) if refusal.hung_up => {
+                let why = tokio::time::timeout(REASON_LIMIT, gone).await.ok().and_then(Result::ok);
+                let why = why.unwrap_or_else(|| "the connection ended".to_owned());
+                Err(self.hung_up(refusal, &why, shared.keys_refused.load(Ordering::Relaxed)))
+            }
+            Some(Err(refusal)) => Err(self.refused(&refusal, None)),
             None => Err(self.unreachable(&format!(
                 "no answer to the login within {}",
                 human(settings.connect_limit)
@@ -222,8 +237,19 @@ impl Dial<'_> {
         }
     }
 
-    /// Nobody was let in: what was tried, and what to do.
-    fn refused(&self, refusal: &Refusal) -> LinkError {
+    /// The connection ended while keys were offered. That is a refusal only where the server has said no to one.
+    fn hung_up(&self, mut refusal: Refusal, why: &str, keys_refused: bool) -> LinkError {
+        if keys_refused {
+            refusal.tried.extend(refusal.unanswered.take());
+        }
+        if refusal.tried.is_empty() {
+            return self.unreachable(&format!("the connection was lost during the login: {why}"));
+        }
+        self.refused(&refusal, Some((why, keys_refused)))
+    }
+
+    /// Nobody was let in: what was tried, and what to do. `ended`: why the connection ended before all keys were tried, and whether that was for them.
+    fn refused(&self, refusal: &Refusal, ended: Option<(&str, bool)>) -> LinkError {
         let mut text = format!("{}: ", self.label);
         if refusal.tried.is_empty() {
             text.push_str("there was no key to offer");
@@ -232,16 +258,18 @@ impl Dial<'_> {
                 text.push_str(&format!("; looked for {}", looked.join(", ")));
             }
         } else {
-            text.push_str(&format!("it refused every key: tried {}", refusal.tried.join(", ")));
+            let which = if ended.is_some() { "keys" } else { "every key" };
+            text.push_str(&format!("it refused {which}: tried {}", refusal.tried.join(", ")));
         }
         if !refusal.notes.is_empty() {
             text.push_str(&format!("; {}", refusal.notes.join("; ")));
         }
-        if refusal.hung_up {
-            text.push_str(&format!(
-                "; it hung up after {} of them, so its limit is below {MAX_TRIES}",
-                refusal.tried.len()
-            ));
+        if let Some((why, keys_refused)) = ended {
+            let tried = refusal.tried.len();
+            text.push_str(&format!("; the connection ended after {tried} of them: {why}"));
+            if keys_refused && tried < MAX_TRIES {
+                text.push_str(&format!("; its limit is below {MAX_TRIES}"));
+            }
         }
         if !refusal.methods.is_empty() && !refusal.methods.contains(&"publickey") {
             text.push_str(&format!("; it takes only {}", refusal.methods.join(", ")));

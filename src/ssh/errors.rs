@@ -6,6 +6,19 @@ use russh::ChannelOpenFailure;
 
 use crate::domain::link::{LinkError, LinkErrorKind};
 
+/// Longest text kept of what a server says.
+const MAX_SAID: usize = 300;
+
+/// A server's own words without control characters and without excess: it may say them before anybody knows who it is.
+pub(super) fn printable(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .take(MAX_SAID)
+        .collect::<String>()
+        .trim()
+        .to_owned()
+}
+
 /// An error of this kind, with nothing to copy.
 pub(super) fn link_error(kind: LinkErrorKind, text: String) -> LinkError {
     LinkError { kind, text, fix: None }
@@ -18,7 +31,7 @@ pub(super) fn fragment(error: &russh::Error) -> String {
             format!(
                 "no common {} algorithm; the server offers {}",
                 algorithm_kind(kind),
-                theirs.join(", ")
+                printable(&theirs.join(", "))
             )
         }
         russh::Error::Version => "what answers there is not an SSH server".to_owned(),
@@ -27,7 +40,7 @@ pub(super) fn fragment(error: &russh::Error) -> String {
             "the server closed the connection (too many logins at once, or it does not let this address in)".to_owned()
         }
         russh::Error::WrongServerSig => "the server could not prove that it holds its host key".to_owned(),
-        other => other.to_string().to_lowercase(),
+        other => printable(&other.to_string().to_lowercase()),
     }
 }
 
@@ -47,7 +60,7 @@ pub(super) fn io_fragment(error: &io::Error) -> String {
         io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => "no route to it".to_owned(),
         io::ErrorKind::TimedOut => "it did not answer in time".to_owned(),
         io::ErrorKind::UnexpectedEof => "the server closed the connection".to_owned(),
-        _ => error.to_string().to_lowercase(),
+        _ => printable(&error.to_string().to_lowercase()),
     }
 }
 
@@ -70,5 +83,28 @@ pub(super) fn refusal(reason: &ChannelOpenFailure) -> &'static str {
         ChannelOpenFailure::ConnectFailed => "it could not connect",
         ChannelOpenFailure::ResourceShortage => "it is short of resources",
         _ => "it does not know this kind of channel",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{fragment, printable};
+
+    #[test]
+    fn a_servers_words_lose_their_escapes_and_their_excess() {
+        assert_eq!(printable("Too many\x1b[31m failures\n"), "Too many [31m failures");
+        assert_eq!(printable(&"x".repeat(5000)).len(), 300);
+    }
+
+    #[test]
+    fn names_that_a_server_offers_cannot_write_to_the_terminal() {
+        let error = russh::Error::NoCommonAlgo {
+            kind: russh::AlgorithmKind::Kex,
+            ours: Vec::new(),
+            theirs: vec!["\x1b]0;title\x07".to_owned(), "y".repeat(5000)],
+        };
+        let text = fragment(&error);
+        assert!(!text.contains(char::is_control) && text.len() < 400, "{text}");
+        assert!(text.contains("]0;title , yyy"), "{text}");
     }
 }

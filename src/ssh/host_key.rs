@@ -1,6 +1,7 @@
 //! What a connection answers its server: whether its key is trusted, and what becomes of it when it ends.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use russh::client::{DisconnectReason, Handler, Session};
@@ -9,16 +10,13 @@ use russh::{ChannelId, ChannelOpenFailure};
 use tokio::sync::oneshot;
 
 use super::alias::Host;
-use super::errors::{fragment, link_error};
+use super::errors::{fragment, link_error, printable};
 use super::fix;
 use super::keys::Keyring;
 use super::known_hosts::{Known, Verdict, append, describe, fingerprint};
 use super::settings::{Asker, Reply};
 use crate::domain::link::{LinkError, LinkErrorKind};
 use crate::domain::question::Ask;
-
-/// Longest text kept of what a server says.
-const MAX_SAID: usize = 300;
 
 /// Judges the key of one host.
 pub(super) struct Judge {
@@ -131,6 +129,9 @@ impl Judge {
     }
 }
 
+/// How sshd's goodbye begins when it ends a login after too many refused keys; others say attempts instead of failures.
+const TOO_MANY: &str = "too many authentication";
+
 /// What the connection's owner shares with the handler that russh owns.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Shared {
@@ -138,6 +139,8 @@ pub(super) struct Shared {
     pub(super) refused: Arc<Mutex<Option<LinkError>>>,
     /// What the server said to the last channel that it refused.
     pub(super) channel_refusal: Arc<Mutex<Option<String>>>,
+    /// Whether the server ended the connection because it took none of the keys.
+    pub(super) keys_refused: Arc<AtomicBool>,
 }
 
 /// russh's handler of one connection.
@@ -187,6 +190,11 @@ impl Handler for Client {
             }
             DisconnectReason::Error(error) => fragment(error),
         };
+        let keys_refused = match &reason {
+            DisconnectReason::ReceivedDisconnect(info) => info.message.to_lowercase().contains(TOO_MANY),
+            DisconnectReason::Error(error) => matches!(error, russh::Error::NoAuthMethod),
+        };
+        self.shared.keys_refused.store(keys_refused, Ordering::Relaxed);
         if let Some(gone) = self.gone.take() {
             let _ = gone.send(why);
         }
@@ -194,26 +202,5 @@ impl Handler for Client {
             DisconnectReason::ReceivedDisconnect(_) => Ok(()),
             DisconnectReason::Error(error) => Err(error),
         }
-    }
-}
-
-/// A server's own words without control characters and without excess.
-pub(super) fn printable(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .take(MAX_SAID)
-        .collect::<String>()
-        .trim()
-        .to_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::printable;
-
-    #[test]
-    fn a_servers_words_lose_their_escapes_and_their_excess() {
-        assert_eq!(printable("Too many\x1b[31m failures\n"), "Too many [31m failures");
-        assert_eq!(printable(&"x".repeat(5000)).len(), 300);
     }
 }

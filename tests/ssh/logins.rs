@@ -312,6 +312,44 @@ async fn a_server_that_drops_the_first_handshake_is_tried_again() {
     assert_eq!(server.drop_first.load(Ordering::Relaxed), 97);
 }
 
+#[tokio::test]
+async fn a_connection_that_is_lost_during_the_login_is_no_refusal() {
+    let home = Home::new();
+    let server = Server::new(&[&home.key]);
+    let target = home.target(server.listen().await);
+    server.hang_up_on_offer.store(1, Ordering::Relaxed);
+    let error = home.connect(&target, &Person::trusting()).await.err().unwrap();
+    assert_eq!(error.kind, LinkErrorKind::Unreachable, "{}", error.text);
+    assert!(
+        error.text.contains("the connection was lost during the login: "),
+        "{}",
+        error.text
+    );
+    assert_eq!(error.fix, None);
+    works(&home.connect(&target, &Person::trusting()).await.unwrap()).await;
+}
+
+#[tokio::test]
+async fn a_server_that_ends_the_login_after_too_many_keys_has_refused_them() {
+    let home = Home::new();
+    let server = Server::new(&[&home.key]);
+    server.max_tries.store(2, Ordering::Relaxed);
+    let mut target = home.target(server.listen().await);
+    target.keys = (0..4)
+        .map(|n| home.write_key(&format!("k{n}"), &key(Algorithm::Ed25519)))
+        .collect();
+    let error = home.connect(&target, &Person::trusting()).await.err().unwrap();
+    assert_eq!(error.kind, LinkErrorKind::Refused, "{}", error.text);
+    let parts = [
+        "it refused keys: tried ",
+        "of them: the server said goodbye: Too many",
+        "its limit is below 6",
+    ];
+    for part in parts {
+        assert!(error.text.contains(part), "{part} is not in {}", error.text);
+    }
+}
+
 /// A real agent in a directory of the test's own.
 struct Agent {
     socket: PathBuf,

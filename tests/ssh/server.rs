@@ -45,6 +45,12 @@ pub struct Server {
     /// Whether only a key exchange of the last century is offered.
     pub old: AtomicBool,
     pub keys_offered: AtomicUsize,
+    /// Logins to hang up on when the first key is offered.
+    pub hang_up_on_offer: AtomicUsize,
+    /// Whether it is too short of resources for tunnels.
+    pub refuse_tunnels: AtomicBool,
+    /// Refused keys after which it says goodbye.
+    pub max_tries: AtomicUsize,
     sessions: AtomicUsize,
     plug: Mutex<Plugged>,
 }
@@ -87,6 +93,9 @@ impl Server {
             heartbeats: AtomicUsize::new(0),
             old: AtomicBool::new(false),
             keys_offered: AtomicUsize::new(0),
+            hang_up_on_offer: AtomicUsize::new(0),
+            max_tries: AtomicUsize::new(100),
+            refuse_tunnels: AtomicBool::new(false),
             sessions: AtomicUsize::new(0),
             plug: Mutex::default(),
         })
@@ -129,11 +138,7 @@ impl Server {
     }
 
     async fn serve(self: Arc<Self>, stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) {
-        if self
-            .drop_first
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1))
-            .is_ok()
-        {
+        if take_one(&self.drop_first) {
             return;
         }
         self.connections.fetch_add(1, Ordering::Relaxed);
@@ -141,7 +146,7 @@ impl Server {
             keys: self.host_keys.clone(),
             auth_rejection_time: std::time::Duration::ZERO,
             auth_rejection_time_initial: Some(std::time::Duration::ZERO),
-            max_auth_attempts: 100,
+            max_auth_attempts: self.max_tries.load(Ordering::Relaxed),
             nodelay: true,
             ..Config::default()
         };
@@ -233,6 +238,12 @@ impl Server {
     }
 }
 
+/// Counts down; false at nought.
+fn take_one(left: &AtomicUsize) -> bool {
+    left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1))
+        .is_ok()
+}
+
 /// One connection.
 struct Client {
     server: Arc<Server>,
@@ -244,6 +255,9 @@ impl Handler for Client {
 
     async fn auth_publickey_offered(&mut self, _user: &str, offer: PublicKeyOffer<'_>) -> Result<Auth, Self::Error> {
         self.server.keys_offered.fetch_add(1, Ordering::Relaxed);
+        if take_one(&self.server.hang_up_on_offer) {
+            self.server.drop_connections();
+        }
         let known = self
             .server
             .accepts
@@ -299,6 +313,10 @@ impl Handler for Client {
         reply: ChannelOpenHandle,
         _session: &mut Session,
     ) -> Result<(), Self::Error> {
+        if self.server.refuse_tunnels.load(Ordering::Relaxed) {
+            reply.reject(ChannelOpenFailure::ResourceShortage).await;
+            return Ok(());
+        }
         let port = u16::try_from(port).unwrap();
         let behind = self
             .server
