@@ -32,6 +32,8 @@ pub enum Effect {
     CancelBench,
     /// Hand an answer to the waiting end.
     Answer(QuestionId, Answer),
+    /// Try now to connect what is down, and ask dismissed questions again.
+    Reconnect,
     /// Ring the bell and send a desktop notice.
     Notify(String),
     /// Put text on the clipboard.

@@ -104,6 +104,8 @@ pub enum Intent {
     Help,
     /// Copy what is in front: a plan as a script, the server's ssh line, a fix.
     Copy,
+    /// Connect anew what is down.
+    Reconnect,
     /// Answer a question.
     Answer(QuestionId, Answer),
     /// Leave; a second time: leave now.

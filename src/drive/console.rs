@@ -187,6 +187,10 @@ impl Console {
             }
             Effect::StartBench(profile) => self.bench.start(profile),
             Effect::CancelBench => self.bench.cancel(),
+            Effect::Reconnect => {
+                self.hops.iter().for_each(HopHandle::retry);
+                self.nodes.iter().for_each(NodeHandle::retry);
+            }
             Effect::Answer(id, answer) => self.questions.answer(id, answer),
             Effect::Notify(text) => front.push(ForFront::Notify(text)),
             Effect::Copy(text) => front.push(ForFront::Copy(text)),

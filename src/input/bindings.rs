@@ -312,6 +312,14 @@ pub const BINDINGS: &[Binding] = &[
         chords: &[press('y', Intent::Copy)],
     },
     Binding {
+        keys: "n",
+        hint: "",
+        help: "connect anew what is down; a question that was dismissed is asked again",
+        group: Group::View,
+        modes: LOOK,
+        chords: &[press('n', Intent::Reconnect)],
+    },
+    Binding {
         keys: "?",
         hint: "help",
         help: "these keys",

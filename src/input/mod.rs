@@ -94,6 +94,7 @@ mod tests {
             Intent::Commands => "commands",
             Intent::Help => "help",
             Intent::Copy => "copy",
+            Intent::Reconnect => "reconnect",
             Intent::Answer(_, Answer::Yes) => "yes",
             Intent::Answer(_, Answer::No) => "no",
             Intent::Answer(_, Answer::Given) => "given",
@@ -110,7 +111,7 @@ mod tests {
             .collect();
         // A secret is given by typing it, which is app's own.
         let all = "head workers serve up stop-serve stop-all stop-menu stop-run confirm bench back next-pane previous-pane pane-number lines pages top end \
-                   follow zoom steps commands help copy yes no quit";
+                   follow zoom steps commands reconnect help copy yes no quit";
         assert_eq!(reached, all.split_whitespace().collect());
     }
 

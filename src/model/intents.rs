@@ -41,6 +41,7 @@ pub(super) fn take(state: &mut State, intent: Intent, effects: &mut Vec<Effect>)
         Intent::Commands => toggle(state, Mode::Commands),
         Intent::Help => toggle(state, Mode::Help),
         Intent::Copy => copy(state, effects),
+        Intent::Reconnect => effects.push(Effect::Reconnect),
         Intent::Answer(id, answer) => {
             state.questions.retain(|q| q.id != id);
             effects.push(Effect::Answer(id, answer));

@@ -145,6 +145,14 @@ fn asks(effects: &[Effect], probe: ServerProbe) -> usize {
 }
 
 #[test]
+fn a_wish_to_connect_anew_is_carried_out_whatever_is_in_front() {
+    let mut told = Told::new(Options::default());
+    assert_eq!(told.wants(Intent::Reconnect), [Effect::Reconnect]);
+    told.wants(Intent::Help);
+    assert_eq!(told.wants(Intent::Reconnect), [Effect::Reconnect]);
+}
+
+#[test]
 fn healthy_is_answering_until_a_token_came_back() {
     let mut told = Told::serving(Options::default());
     told.healthy(100, 0.0);

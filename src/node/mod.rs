@@ -10,6 +10,7 @@ mod ask;
 mod exec;
 pub mod feed;
 mod follow;
+mod hide;
 mod task;
 
 pub use feed::{Clock, Feed};

@@ -1,25 +1,27 @@
 //! The actor of one node.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, watch};
+use futures_util::FutureExt;
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::config::Config;
 use crate::domain::command::{Command, Exit};
-use crate::domain::event::{EventKind, Facts, ProbeId, Purpose};
+use crate::domain::event::{CommandDone, EventKind, Facts, ProbeId, Purpose};
 use crate::domain::link::{LinkError, LinkErrorKind, LinkState};
 use crate::domain::{NodeId, Role, RunId, Source, Stamp};
 use crate::log::Masker;
 use crate::probe::{self, logs::Follower};
-use crate::ssh::{HopHandle, Reporter, Session, Settings, Target};
+use crate::ssh::{HopHandle, Keyring, Pauses, Reporter, Session, Settings, Target};
 
 use super::ask;
 use super::exec;
 use super::feed::Feed;
 use super::follow::{self, SharedLog, Watched};
+use super::hide;
 
 /// Requests that wait for the actor; one more probe is left out, one more command waits.
 const REQUESTS: usize = 64;
@@ -30,11 +32,8 @@ const SILENCE_EVERY: Duration = Duration::from_millis(500);
 /// Silence that is told. Keepalives make a healthy peer speak more often than this.
 const SILENT_AFTER: Duration = Duration::from_secs(4);
 
-/// First wait before another try to connect.
-const RETRY_FIRST: Duration = Duration::from_secs(1);
-
-/// Longest wait before another try to connect.
-const RETRY_MOST: Duration = Duration::from_secs(30);
+/// Longest wait for the commands in flight to tell how the connection's end found them.
+const LAST_WORDS: Duration = Duration::from_secs(4);
 
 /// Longest wait for the goodbye to a peer.
 const CLOSE_LIMIT: Duration = Duration::from_secs(1);
@@ -65,6 +64,8 @@ pub struct NodeSetup {
 pub struct NodeHandle {
     requests: mpsc::Sender<Request>,
     session: watch::Receiver<Option<Session>>,
+    again: Arc<Notify>,
+    keyring: Keyring,
     task: JoinHandle<()>,
 }
 
@@ -82,6 +83,13 @@ impl NodeHandle {
     /// Runs a step's command. Its start and end come as events. False when the actor took it not.
     pub fn run(&self, run: RunId, command: Command) -> bool {
         self.requests.try_send(Request::Run(run, command)).is_ok()
+    }
+
+    /// Connects anew now, when it is down, instead of at the end of the pause; also after an answer of No, which no try follows by itself. Dismissed
+    /// questions are asked again.
+    pub fn retry(&self) {
+        self.keyring.ask_again();
+        self.again.notify_one();
     }
 
     /// The connection, whenever it changes.
@@ -107,18 +115,23 @@ pub fn start(setup: NodeSetup) -> NodeHandle {
     let (connected, session) = watch::channel(None);
     let role = setup.config.node(setup.id).map_or(Role::Worker, |n| n.role);
     let follower = follow::follower(&setup.config, role);
+    let again = Arc::new(Notify::new());
+    let keyring = setup.settings.keyring.clone();
     let task = tokio::spawn(
         Task {
             setup,
             inbox,
             connected,
             follower,
+            again: Arc::clone(&again),
         }
         .life(),
     );
     NodeHandle {
         requests,
         session,
+        again,
+        keyring,
         task,
     }
 }
@@ -128,6 +141,7 @@ struct Task {
     inbox: mpsc::Receiver<Request>,
     connected: watch::Sender<Option<Session>>,
     follower: Follower,
+    again: Arc<Notify>,
 }
 
 /// Why a connection's life ended.
@@ -144,7 +158,7 @@ impl Task {
     }
 
     async fn life(mut self) {
-        let mut wait = RETRY_FIRST;
+        let mut pauses = Pauses::default();
         loop {
             self.setup
                 .feed
@@ -165,10 +179,10 @@ impl Task {
                     }
                 }
             };
-            match tried {
+            let error = match tried {
                 None => return,
                 Some(Ok(session)) => {
-                    wait = RETRY_FIRST;
+                    pauses = Pauses::default();
                     self.connected.send_replace(Some(session.clone()));
                     self.setup
                         .feed
@@ -182,32 +196,25 @@ impl Task {
                             return;
                         }
                         Ended::Lost(why) => {
+                            // Who asked for another try while it was up has one that is over.
+                            let _asked = self.again.notified().now_or_never();
                             let text = format!("the connection to {} was lost: {why}", self.setup.target.name);
-                            let error = LinkError {
+                            LinkError {
                                 kind: LinkErrorKind::Lost,
                                 text,
                                 fix: None,
-                            };
-                            self.down(error, Some(wait)).await;
+                            }
                         }
                     }
                 }
-                Some(Err(error)) => {
-                    let again = worth_retrying(error.kind).then_some(wait);
-                    self.down(error, again).await;
-                    if again.is_none() {
-                        // A person must act first; the inbox is still answered.
-                        while let Some(request) = self.inbox.recv().await {
-                            refuse(&self.setup, request).await;
-                        }
-                        return;
-                    }
-                }
-            }
-            if !self.pause(wait).await {
+                Some(Err(error)) => error,
+            };
+            let pause = pauses.after(error.kind);
+            let via_down = error.kind == LinkErrorKind::ViaDown;
+            self.down(error, pause).await;
+            if !self.pause(pause, via_down).await {
                 return;
             }
-            wait = (wait * 2).min(RETRY_MOST);
         }
     }
 
@@ -222,13 +229,34 @@ impl Task {
         self.setup.feed.send(self.source(), EventKind::Link(link)).await;
     }
 
-    /// Waits before the next try, answering requests. False when the actor must end.
-    async fn pause(&mut self, wait: Duration) -> bool {
-        let until = tokio::time::sleep(wait);
-        tokio::pin!(until);
+    /// Waits before the next try, answering requests: for the end of the pause, for somebody who asks for it, and for the hop where that was what failed.
+    /// False when the actor must end.
+    async fn pause(&mut self, pause: Option<Duration>, via_down: bool) -> bool {
+        let again = Arc::clone(&self.again);
+        let via = self.setup.via.clone().filter(|_| via_down);
+        let over = async move {
+            let until = async {
+                match pause {
+                    Some(pause) => tokio::time::sleep(pause).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let before = async {
+                match via {
+                    Some(hop) => hop.until_up().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = until => {}
+                () = before => {}
+                () = again.notified() => {}
+            }
+        };
+        tokio::pin!(over);
         loop {
             tokio::select! {
-                () = &mut until => return true,
+                () = &mut over => return true,
                 request = self.inbox.recv() => match request {
                     Some(request) => refuse(&self.setup, request).await,
                     None => return false,
@@ -240,65 +268,95 @@ impl Task {
     /// Serves requests over a connection until it ends.
     async fn serve(&mut self, session: &Session) -> Ended {
         let (seen, watched) = watch::channel(Watched::default());
-        let mut jobs: JoinSet<Option<ProbeId>> = JoinSet::new();
+        let mut jobs: JoinSet<Ready> = JoinSet::new();
         let mut probing: BTreeSet<ProbeId> = BTreeSet::new();
+        let mut running: BTreeMap<RunId, Stamp> = BTreeMap::new();
         let mut silence = tokio::time::interval(SILENCE_EVERY);
         let mut silent_since: Option<Stamp> = None;
-        let log = follow::follow(&self.setup, session.clone(), watched, &mut self.follower);
-        tokio::pin!(log);
-        loop {
-            tokio::select! {
-                why = session.closed() => return Ended::Lost(why),
-                why = &mut log => return Ended::Lost(why),
-                request = self.inbox.recv() => match request {
-                    None => return Ended::Stopped,
-                    Some(Request::Probe(id)) => {
-                        if probing.insert(id) {
-                            jobs.spawn(probe_job(Job::of(&self.setup, session), id, seen.clone()));
+        let why = {
+            let log = follow::follow(&self.setup, session.clone(), watched, &mut self.follower);
+            tokio::pin!(log);
+            loop {
+                tokio::select! {
+                    why = session.closed() => break why,
+                    why = &mut log => break why,
+                    request = self.inbox.recv() => match request {
+                        None => return Ended::Stopped,
+                        Some(Request::Probe(id)) => {
+                            if probing.insert(id) {
+                                jobs.spawn(probe_job(Job::of(&self.setup, session), id, seen.clone()));
+                            }
+                        }
+                        Some(Request::Run(run, command)) => {
+                            running.insert(run, self.setup.feed.now().stamp);
+                            jobs.spawn(run_job(Job::of(&self.setup, session), run, command));
+                        }
+                    },
+                    Some(done) = jobs.join_next(), if !jobs.is_empty() => {
+                        match done {
+                            Ok(Ready::Probe(id)) => {
+                                probing.remove(&id);
+                            }
+                            Ok(Ready::Run(run)) => {
+                                running.remove(&run);
+                            }
+                            Err(_panicked) => {}
                         }
                     }
-                    Some(Request::Run(run, command)) => {
-                        jobs.spawn(run_job(Job::of(&self.setup, session), run, command));
-                    }
-                },
-                Some(done) = jobs.join_next(), if !jobs.is_empty() => {
-                    if let Ok(Some(id)) = done {
-                        probing.remove(&id);
-                    }
-                }
-                _ = silence.tick() => {
-                    let quiet = session.quiet_for();
-                    let now = self.setup.feed.now().stamp;
-                    let link = match (quiet > SILENT_AFTER, silent_since) {
-                        (true, None) => {
-                            let since = Stamp(now.0.saturating_sub(crate::domain::time::millis(quiet)));
-                            silent_since = Some(since);
-                            Some(LinkState::Silent { since })
+                    _ = silence.tick() => {
+                        let quiet = session.quiet_for();
+                        let now = self.setup.feed.now().stamp;
+                        let link = match (quiet > SILENT_AFTER, silent_since) {
+                            (true, None) => {
+                                let since = Stamp(now.0.saturating_sub(crate::domain::time::millis(quiet)));
+                                silent_since = Some(since);
+                                Some(LinkState::Silent { since })
+                            }
+                            (false, Some(_)) => {
+                                silent_since = None;
+                                Some(LinkState::Up)
+                            }
+                            (true, Some(_)) | (false, None) => None,
+                        };
+                        if let Some(link) = link {
+                            self.setup.feed.send(Source::Node(self.setup.id), EventKind::Link(link)).await;
                         }
-                        (false, Some(_)) => {
-                            silent_since = None;
-                            Some(LinkState::Up)
-                        }
-                        (true, Some(_)) | (false, None) => None,
-                    };
-                    if let Some(link) = link {
-                        self.setup.feed.send(Source::Node(self.setup.id), EventKind::Link(link)).await;
                     }
                 }
             }
+        };
+        self.last_words(jobs, running, &why).await;
+        Ended::Lost(why)
+    }
+
+    /// Lets what was in flight tell its end, and tells it for steps' commands that don't: a run must not wait for them.
+    async fn last_words(&self, mut jobs: JoinSet<Ready>, mut running: BTreeMap<RunId, Stamp>, why: &str) {
+        let drain = async {
+            while let Some(done) = jobs.join_next().await {
+                if let Ok(Ready::Run(run)) = done {
+                    running.remove(&run);
+                }
+            }
+        };
+        let _late = tokio::time::timeout(LAST_WORDS, drain).await;
+        jobs.shutdown().await;
+        for (run, started) in running {
+            let done = CommandDone {
+                run,
+                exit: Exit::Unknown(why.to_owned()),
+                stdout: Vec::new(),
+                stderr: Vec::new(),
+                took_ms: self.setup.feed.now().stamp.0.saturating_sub(started.0),
+            };
+            self.setup.feed.send(self.source(), EventKind::CommandDone(done)).await;
         }
     }
 }
 
-/// Whether another try can go better without a person.
-fn worth_retrying(kind: LinkErrorKind) -> bool {
-    match kind {
-        LinkErrorKind::Unreachable | LinkErrorKind::ViaDown | LinkErrorKind::Lost => true,
-        LinkErrorKind::HostKeyUnknown
-        | LinkErrorKind::HostKeyChanged
-        | LinkErrorKind::Refused
-        | LinkErrorKind::Local => false,
-    }
+/// Which job has ended, and has told so.
+enum Ready {
+    Probe(ProbeId),
+    Run(RunId),
 }
 
 /// What a job of its own needs.
@@ -322,7 +380,7 @@ impl Job {
     }
 }
 
-async fn probe_job(job: Job, id: ProbeId, seen: watch::Sender<Watched>) -> Option<ProbeId> {
+async fn probe_job(job: Job, id: ProbeId, seen: watch::Sender<Watched>) -> Ready {
     let Job {
         id: node,
         config,
@@ -342,9 +400,10 @@ async fn probe_job(job: Job, id: ProbeId, seen: watch::Sender<Watched>) -> Optio
     };
     if let Some(why) = unanswered {
         feed.send(source, EventKind::ProbeFailed { probe: id, why }).await;
-        return Some(id);
+        return Ready::Probe(id);
     }
     let (facts, problems) = probe::parse(id, &output);
+    let problems = hide::problems(&masker, problems);
     if facts.is_empty() {
         let why = problems
             .first()
@@ -352,6 +411,7 @@ async fn probe_job(job: Job, id: ProbeId, seen: watch::Sender<Watched>) -> Optio
         feed.send(source, EventKind::ProbeFailed { probe: id, why }).await;
     }
     for fact in facts {
+        let fact = hide::facts(&masker, fact);
         if let Facts::Containers(containers) = &fact {
             let now = Watched::of(containers, &config.container.name);
             seen.send_if_modified(|old| std::mem::replace(old, now.clone()) != now);
@@ -361,10 +421,10 @@ async fn probe_job(job: Job, id: ProbeId, seen: watch::Sender<Watched>) -> Optio
     if id == ProbeId::Node {
         feed.send(source, EventKind::Problems(problems)).await;
     }
-    Some(id)
+    Ready::Probe(id)
 }
 
-async fn run_job(job: Job, run: RunId, command: Command) -> Option<ProbeId> {
+async fn run_job(job: Job, run: RunId, command: Command) -> Ready {
     exec::run(
         Some(job.session),
         &job.feed,
@@ -375,7 +435,7 @@ async fn run_job(job: Job, run: RunId, command: Command) -> Option<ProbeId> {
         command,
     )
     .await;
-    None
+    Ready::Run(run)
 }
 
 /// Answers a request while there is no connection.

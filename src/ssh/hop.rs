@@ -1,13 +1,14 @@
 //! A jump host: one actor that keeps its connection, and the handle by which others reach hosts behind it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
+use futures_util::FutureExt;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::again::Pauses;
 use super::alias::Host;
-use super::dial::{Dialled, dial, jittered};
+use super::dial::{Dialled, dial};
 use super::errors::{link_error, refusal};
 use super::keys::Keyring;
 use super::link::{Link, NoChannel};
@@ -18,15 +19,6 @@ use crate::domain::link::{LinkError, LinkErrorKind, LinkState};
 
 /// Handshakes in flight through one hop: below sshd's MaxStartups, which drops connections from ten on.
 const HANDSHAKES: usize = 8;
-
-/// Pause before the first new try after a loss; doubled up to [`LONGEST_PAUSE`].
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-
-/// Longest pause between two tries.
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-
-/// Pause after a refusal that a person must cure: hosts ban addresses that fail too often.
-const REFUSED_PAUSE: Duration = Duration::from_secs(60);
 
 /// A jump host that others go through. Clones share the connection; it ends with the last of them.
 #[derive(Clone)]
@@ -121,10 +113,13 @@ impl HopHandle {
         }
     }
 
-    /// Waits until it is up, without a limit: for those who try again as soon as it makes sense.
+    /// Waits until it is up, without a limit: for those who try again as soon as it makes sense. Never resolves on one that was closed.
     pub async fn until_up(&self) {
         let mut state = self.inner.state.clone();
-        let _ = state.wait_for(|s| matches!(s, State::Up { .. })).await;
+        let up = |s: &State| matches!(s, State::Up { link, .. } if link.gone().is_none());
+        if state.wait_for(up).await.is_err() {
+            std::future::pending::<()>().await;
+        }
     }
 
     /// Opens a TCP connection from this host to another.
@@ -199,7 +194,7 @@ struct Actor {
 
 impl Actor {
     async fn run(self) {
-        let mut pause = FIRST_PAUSE;
+        let mut pauses = Pauses::default();
         loop {
             self.state.send_replace(State::Trying);
             let dialled = dial(
@@ -212,32 +207,25 @@ impl Actor {
             .await;
             let error = match dialled {
                 Ok(Dialled { link, path }) => {
-                    pause = FIRST_PAUSE;
+                    pauses = Pauses::default();
                     self.state.send_replace(State::Up {
                         link: Arc::clone(&link),
                         path,
                     });
                     let why = link.closed().await;
+                    // Who asked for another try while it was up has one that is over.
+                    let _asked = self.again.notified().now_or_never();
                     link_error(LinkErrorKind::Lost, format!("{}: {why}", self.target.name))
                 }
                 Err(error) => error,
             };
-            self.wait(error, &mut pause).await;
+            self.wait(error, &mut pauses).await;
         }
     }
 
     /// Tells that the link is down and waits for the next try.
-    async fn wait(&self, error: LinkError, pause: &mut Duration) {
-        let next = match error.kind {
-            LinkErrorKind::Unreachable | LinkErrorKind::ViaDown | LinkErrorKind::Lost => {
-                let next = jittered(*pause);
-                *pause = (*pause * 2).min(LONGEST_PAUSE);
-                Some(next)
-            }
-            LinkErrorKind::HostKeyChanged | LinkErrorKind::Refused | LinkErrorKind::Local => Some(REFUSED_PAUSE),
-            // It would ask the same question again.
-            LinkErrorKind::HostKeyUnknown => None,
-        };
+    async fn wait(&self, error: LinkError, pauses: &mut Pauses) {
+        let next = pauses.after(error.kind);
         let now = self.reporter.now();
         let via_down = error.kind == LinkErrorKind::ViaDown;
         let retry_at = next.map(|next| now.plus(next));

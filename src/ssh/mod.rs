@@ -11,6 +11,7 @@
 //! - What runs on a node ends when its channel ends ([`crate::domain::wrap`]).
 //! - A connection whose peer has said nothing for [`GIVE_UP_AFTER`] is cut; a refused channel never cuts one.
 
+mod again;
 mod alias;
 mod auth;
 mod command;
@@ -27,6 +28,7 @@ mod settings;
 mod tunnel;
 mod wire;
 
+pub use again::Pauses;
 pub use hop::HopHandle;
 pub use keys::Keyring;
 pub use link::{GIVE_UP_AFTER, SILENT_AFTER};

@@ -189,7 +189,7 @@ pub(super) fn retry(at: Option<Stamp>, now: Stamp) -> String {
     match at {
         Some(at) if at > now => format!("retry in {}", seconds(at.since(now))),
         Some(_) => "trying again".to_owned(),
-        None => "no further try".to_owned(),
+        None => "press n to try again".to_owned(),
     }
 }
 

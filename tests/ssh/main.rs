@@ -8,6 +8,7 @@ mod follows;
 mod hops;
 mod host_keys;
 mod logins;
+mod nodes;
 mod person;
 mod processes;
 mod server;

@@ -1,0 +1,145 @@
+//! A node's actor: what it tells of a connection that is lost, and when it connects anew.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bringup::config::{self, EXAMPLE};
+use bringup::domain::command::{Command, Exit};
+use bringup::domain::event::{Event, EventKind};
+use bringup::domain::link::{LinkErrorKind, LinkState};
+use bringup::domain::question::Ask;
+use bringup::domain::{NodeId, RunId};
+use bringup::log::{Masker, Ring};
+use bringup::node::{self, Clock, Feed, NodeHandle, NodeSetup};
+use bringup::ssh::{Reply, Reporter, Target};
+use secrecy::SecretString;
+use tokio::sync::mpsc;
+
+use crate::person::{Home, Person};
+use crate::processes::{PATIENCE, gone, running};
+use crate::server::{Server, key};
+
+const T: Duration = Duration::from_secs(3600);
+
+/// A node's actor and what it tells.
+struct Node {
+    handle: NodeHandle,
+    events: mpsc::Receiver<Event>,
+}
+
+impl Node {
+    fn start(home: &Home, target: Target, person: &Arc<Person>) -> Self {
+        let (feed, events) = Feed::new(Clock::start());
+        let handle = node::start(NodeSetup {
+            id: NodeId(0),
+            config: Arc::new(config::parse(EXAMPLE, "config.example.toml").unwrap()),
+            target,
+            via: None,
+            settings: home.settings.clone(),
+            reporter: Arc::clone(person) as Arc<dyn Reporter>,
+            feed,
+            log: Arc::new(Mutex::new(Ring::new(1 << 20))),
+            masker: Arc::new(Masker::default()),
+        });
+        Self { handle, events }
+    }
+
+    /// Waits for an event, passing over others.
+    async fn tells<T>(&mut self, what: &str, mut wanted: impl FnMut(EventKind) -> Option<T>) -> T {
+        let wait = async {
+            loop {
+                if let Some(found) = wanted(self.events.recv().await.unwrap().kind) {
+                    return found;
+                }
+            }
+        };
+        let told = tokio::time::timeout(PATIENCE, wait).await;
+        assert!(told.is_ok(), "never told: {what}");
+        told.unwrap()
+    }
+
+    async fn up(&mut self) {
+        self.tells("it is up", |kind| {
+            (kind == EventKind::Link(LinkState::Up)).then_some(())
+        })
+        .await;
+    }
+
+    /// Why it is down, and whether another try comes by itself.
+    async fn down(&mut self) -> (LinkErrorKind, bool) {
+        self.tells("it is down", |kind| match kind {
+            EventKind::Link(LinkState::Down { error, retry_at, .. }) => Some((error.kind, retry_at.is_some())),
+            _ => None,
+        })
+        .await
+    }
+}
+
+#[tokio::test]
+async fn a_command_whose_connection_is_lost_ends_as_unknown_at_once() {
+    let home = Home::new();
+    let server = Server::new(&[&home.key]);
+    let target = home.target(server.listen().await);
+    let mut node = Node::start(&home, target, &Person::trusting());
+    node.up().await;
+    assert!(node.handle.run(RunId(7), Command::argv(["sleep", "1011"], T)));
+    running(&server.mark, "sleep 1011").await;
+    server.drop_connections();
+    let exit = node
+        .tells("the command's end", |kind| match kind {
+            EventKind::CommandDone(done) if done.run == RunId(7) => Some(done.exit),
+            _ => None,
+        })
+        .await;
+    assert!(matches!(exit, Exit::Unknown(_)), "{exit:?}");
+    assert_eq!(node.down().await, (LinkErrorKind::Lost, true));
+    node.up().await;
+    gone(&server.mark).await;
+    node.handle.stop().await;
+}
+
+#[tokio::test]
+async fn a_node_that_refuses_is_tried_again_by_itself() {
+    let home = Home::new();
+    let server = Server::new(&[&key(russh::keys::Algorithm::Ed25519)]);
+    let target = home.target(server.listen().await);
+    let mut node = Node::start(&home, target, &Person::trusting());
+    assert_eq!(node.down().await, (LinkErrorKind::Refused, true));
+    node.handle.stop().await;
+}
+
+#[tokio::test]
+async fn a_host_key_that_was_refused_is_asked_about_again_only_on_request() {
+    let home = Home::new();
+    let server = Server::new(&[&home.key]);
+    let target = home.target(server.listen().await);
+    let person = Person::new(|_, before| Some(if before == 0 { Reply::No } else { Reply::Yes }));
+    let mut node = Node::start(&home, target, &person);
+    assert_eq!(node.down().await, (LinkErrorKind::HostKeyUnknown, false));
+    node.handle.retry();
+    node.up().await;
+    assert_eq!(person.asks().len(), 2);
+    node.handle.stop().await;
+}
+
+#[tokio::test]
+async fn a_dismissed_passphrase_is_asked_for_again_on_request() {
+    let home = Home::new();
+    let locked = home.key.encrypt(&mut russh::keys::key::safe_rng(), "right").unwrap();
+    home.write_key("id", &locked);
+    let server = Server::new(&[&home.key]);
+    let target = home.target(server.listen().await);
+    let person = Person::new(|ask, before| {
+        Some(match (ask, before) {
+            (Ask::HostKey { .. }, _) => Reply::Yes,
+            (Ask::Passphrase { .. }, 1) => Reply::No,
+            (Ask::Passphrase { .. }, _) => Reply::Secret(SecretString::from("right")),
+        })
+    });
+    let mut node = Node::start(&home, target, &person);
+    assert_eq!(node.down().await, (LinkErrorKind::Local, true));
+    node.handle.retry();
+    node.up().await;
+    assert_eq!(person.asks().len(), 3);
+    node.handle.stop().await;
+}
