@@ -84,10 +84,21 @@ fn not_started(why: &str) -> Output {
 fn told(text: &str, masker: &Masker) -> Vec<String> {
     let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
     let skip = lines.len().saturating_sub(TOLD_LINES);
-    let clean = |l: &&str| -> String { l.chars().filter(|c| !c.is_control()).take(TOLD_CHARS).collect() };
-    lines
-        .iter()
-        .skip(skip)
-        .map(|l| masker.text(&clean(l)).into_owned())
-        .collect()
+    let clean = |l: &&str| -> String { l.chars().filter(|c| !c.is_control()).collect() };
+    // A secret that is cut is no longer found.
+    let cut = |l: &str| -> String { l.chars().take(TOLD_CHARS).collect() };
+    lines.iter().skip(skip).map(|l| cut(&masker.text(&clean(l)))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_at_the_end_of_what_is_kept_of_a_line_is_masked() {
+        let masker = Masker::new(["correct-horse-battery".to_owned()]);
+        let text = format!("{} correct-horse-battery staple\n", "x".repeat(TOLD_CHARS - 10));
+        let told = told(&text, &masker);
+        assert_eq!(told, [format!("{} *** stapl", "x".repeat(TOLD_CHARS - 10))]);
+    }
 }

@@ -85,12 +85,12 @@ pub(super) async fn follow(
             return "the actor ended".to_owned();
         }
         let before = watched.borrow_and_update().clone();
-        if let Err(why) = once(setup, &session, follower).await {
-            return why;
-        }
-        // It ended on the node: the container stopped, or the file is gone. A container that had stopped before has told all.
-        let told_all = before.container.is_some_and(|(_, runs)| !runs);
-        if in_container && told_all {
+        // It ended on the node: the container stopped, or the file is gone.
+        let exit = match once(setup, &session, follower).await {
+            Ok(exit) => exit,
+            Err(why) => return why,
+        };
+        if in_container && told_all(&before, &exit) {
             if watched.changed().await.is_err() {
                 return "the actor ended".to_owned();
             }
@@ -100,11 +100,16 @@ pub(super) async fn follow(
     }
 }
 
-/// Follows until the command on the node ends.
+/// Whether there is nothing more to read before the container changes: it had stopped before its log was read, and that was read to its end.
+fn told_all(before: &Watched, exit: &Exit) -> bool {
+    exit.ok() && before.container.as_ref().is_some_and(|(_, runs)| !runs)
+}
+
+/// Follows until the command on the node ends, and gives how it did.
 ///
 /// # Errors
 /// Why the connection can carry no more.
-async fn once(setup: &NodeSetup, session: &Session, follower: &mut Follower) -> Result<(), String> {
+async fn once(setup: &NodeSetup, session: &Session, follower: &mut Follower) -> Result<Exit, String> {
     let (feed, node) = (&setup.feed, setup.id);
     let source = Source::Node(node);
     let command = follower.command(setup.config.limits.command);
@@ -121,7 +126,7 @@ async fn once(setup: &NodeSetup, session: &Session, follower: &mut Follower) -> 
     let exit = match session.follow(&command, sink).await {
         Err(exit) => exit,
         Ok(mut following) => {
-            let mut reader = Reader::new(setup, follower);
+            let mut reader = Reader::new(&setup.log, &setup.masker, follower);
             let mut offer = tokio::time::interval(OFFER_EVERY);
             loop {
                 tokio::select! {
@@ -132,7 +137,7 @@ async fn once(setup: &NodeSetup, session: &Session, follower: &mut Follower) -> 
                     _ = offer.tick() => reader.offer(feed, node),
                 }
             }
-            reader.finish();
+            reader.end(following.dropped());
             reader.offer(feed, node);
             following.wait().await
         }
@@ -148,7 +153,7 @@ async fn once(setup: &NodeSetup, session: &Session, follower: &mut Follower) -> 
     feed.send(source, EventKind::CommandDone(done)).await;
     match exit {
         Exit::Unknown(why) => Err(why),
-        Exit::Code(_) | Exit::Signal(_) | Exit::TimedOut | Exit::NotStarted(_) => Ok(()),
+        exit @ (Exit::Code(_) | Exit::Signal(_) | Exit::TimedOut | Exit::NotStarted(_)) => Ok(exit),
     }
 }
 
@@ -160,21 +165,27 @@ struct Reader<'a> {
     decoder: Decoder,
     findings: VecDeque<LineFact>,
     advanced: bool,
+    /// Bytes whose loss stands in the log.
+    lost: u64,
 }
 
 impl<'a> Reader<'a> {
-    fn new(setup: &'a NodeSetup, follower: &'a mut Follower) -> Self {
+    fn new(log: &'a SharedLog, masker: &'a Masker, follower: &'a mut Follower) -> Self {
         Self {
-            log: &setup.log,
-            masker: &setup.masker,
+            log,
+            masker,
             follower,
             decoder: Decoder::new(),
             findings: VecDeque::new(),
             advanced: false,
+            lost: 0,
         }
     }
 
     fn take(&mut self, chunk: &Chunk) {
+        if chunk.dropped > 0 {
+            self.gap(chunk.dropped);
+        }
         let mut edits = Vec::new();
         match chunk.stream {
             ssh::Stream::Out => {
@@ -186,6 +197,24 @@ impl<'a> Reader<'a> {
                 .feed(Stream::Err, &chunk.bytes, &mut |edit| edits.push(edit)),
         }
         self.apply(edits);
+    }
+
+    /// Writes into the log that bytes are missing here; what comes after them does not go on the line before.
+    fn gap(&mut self, bytes: u64) {
+        self.lost = self.lost.saturating_add(bytes);
+        self.finish();
+        self.decoder = Decoder::new();
+        self.follower.lost(bytes);
+        let text = format!("… {bytes} bytes of the log were lost here: they came faster than they could be read");
+        self.apply(vec![LineEdit::Push(Line::of(Stream::Out, text))]);
+    }
+
+    /// The log has ended; so many bytes of it were lost in all.
+    fn end(&mut self, lost: u64) {
+        match lost.saturating_sub(self.lost) {
+            0 => self.finish(),
+            last => self.gap(last),
+        }
     }
 
     fn finish(&mut self) {
@@ -251,5 +280,59 @@ impl<'a> Reader<'a> {
             };
             self.advanced = !feed.offer(source, EventKind::LogAdvanced { seq, dropped });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(10);
+
+    fn chunk(text: &'static str, dropped: u64) -> Chunk {
+        Chunk {
+            stream: ssh::Stream::Out,
+            bytes: Bytes::from_static(text.as_bytes()),
+            dropped,
+        }
+    }
+
+    fn lines(log: &SharedLog) -> Vec<String> {
+        log.lock().unwrap().last(10).map(Line::plain).collect()
+    }
+
+    #[test]
+    fn lost_bytes_stand_in_the_log_and_a_file_is_not_taken_up_before_them() {
+        let log = SharedLog::new(Mutex::new(Ring::new(1 << 16)));
+        let masker = Masker::default();
+        let mut follower = Follower::new(Place::File { path: "/x".into() });
+        follower.command(LIMIT);
+        let mut reader = Reader::new(&log, &masker, &mut follower);
+        reader.take(&chunk("@@ from 0\none\nhalf", 0));
+        reader.take(&chunk("rest\ntwo\n", 100));
+        reader.end(107);
+        let lost = |n: u32| format!("… {n} bytes of the log were lost here: they came faster than they could be read");
+        assert_eq!(lines(&log), ["one", "half", &lost(100), "rest", "two", &lost(7)]);
+        // "one\n" + "half" + 100 + "rest\n" + "two\n" + 7
+        assert_eq!(follower.command(LIMIT).line(), "log.file /x 124 524288");
+    }
+
+    #[test]
+    fn only_a_stopped_containers_log_that_was_read_to_its_end_is_done_with() {
+        let watched = |runs| Watched {
+            container: Some(("c1".to_owned(), runs)),
+        };
+        assert!(told_all(&watched(false), &Exit::Code(0)));
+        for exit in [
+            Exit::Code(1),
+            Exit::TimedOut,
+            Exit::Signal("TERM".into()),
+            Exit::NotStarted("no channel".into()),
+        ] {
+            assert!(!told_all(&watched(false), &exit), "{exit:?}");
+        }
+        assert!(!told_all(&watched(true), &Exit::Code(0)));
     }
 }

@@ -135,6 +135,15 @@ impl Follower {
         }
     }
 
+    /// Bytes of the log came and could not be taken: a file is not taken up before them again.
+    pub fn lost(&mut self, bytes: u64) {
+        // Before the answer's first line there is no position to move.
+        if self.file.header.is_none() {
+            self.file.read = self.file.read.saturating_add(bytes);
+            self.file.whole = Some(self.file.read);
+        }
+    }
+
     /// Whether a line was not seen before the command was last given.
     pub fn fresh(&mut self, line: &Line) -> bool {
         let Some(time) = &line.time else { return true };

@@ -80,16 +80,32 @@ fn of_ray(process: &Process) -> bool {
 }
 
 fn process(seen: &Process) -> ServeProcess {
-    let visible: String = seen
-        .command
-        .chars()
-        .filter(|c| !c.is_control())
-        .take(COMMAND_CHARS)
-        .collect();
+    let visible: String = seen.command.chars().filter(|c| !c.is_control()).collect();
+    // A secret that is cut is no longer found.
+    let masked = Masker::default().text(&visible).chars().take(COMMAND_CHARS).collect();
     ServeProcess {
         pid: seen.pid,
         mark: seen.mark.clone(),
-        command: Masker::default().text(&visible).into_owned(),
+        command: masked,
         up_seconds: seen.up,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_at_the_end_of_what_is_kept_of_a_command_is_masked() {
+        let before = format!("vllm serve {} --api-key ", "x".repeat(COMMAND_CHARS - 25));
+        let seen = Process {
+            pid: 1,
+            parent: 0,
+            mark: None,
+            command: format!("{before}correct-horse-battery"),
+            up: None,
+        };
+        let shown = process(&seen).command;
+        assert_eq!(shown, format!("{before}***")[..COMMAND_CHARS]);
     }
 }

@@ -142,16 +142,20 @@ impl Session {
     /// A TCP connection made by the node.
     ///
     /// # Errors
-    /// Whether the far port refused, the SSH server forbids it, or the connection is gone.
+    /// Whether the far port refused, the SSH server forbids it or opens no channel, or the connection is gone.
     pub async fn tunnel(&self, host: &str, port: u16) -> Result<Tunnel, TunnelError> {
         match self.link.open_direct(host, port).await {
             Ok(channel) => Ok(Tunnel::start(channel, Arc::clone(&self.link), SERVER_BUFFER)),
             Err(NoChannel::Refused(russh::ChannelOpenFailure::AdministrativelyProhibited, said)) => Err(
                 TunnelError::Forbidden(said.unwrap_or_else(|| "AllowTcpForwarding, PermitOpen".to_owned())),
             ),
-            Err(NoChannel::Refused(reason, said)) => Err(TunnelError::Refused(
-                said.unwrap_or_else(|| refusal(&reason).to_owned()),
-            )),
+            Err(NoChannel::Refused(reason, said)) => {
+                let said = said.unwrap_or_else(|| refusal(&reason).to_owned());
+                Err(match reason {
+                    russh::ChannelOpenFailure::ConnectFailed => TunnelError::Refused(said),
+                    _ => TunnelError::NoChannel(said),
+                })
+            }
             Err(NoChannel::NoAnswer) => Err(TunnelError::TimedOut),
             Err(NoChannel::Gone) => Err(TunnelError::Lost(self.link.closed().await)),
         }

@@ -30,6 +30,9 @@ pub enum TunnelError {
     /// The SSH server's policy forbids it.
     #[error("the SSH server forbids forwarding: {0}")]
     Forbidden(String),
+    /// The SSH server opened no channel, for a reason of its own: it never tried to connect.
+    #[error("the SSH server opened no channel: {0}")]
+    NoChannel(String),
     /// No answer in time.
     #[error("no connection in time")]
     TimedOut,

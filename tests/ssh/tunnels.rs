@@ -65,6 +65,14 @@ async fn a_port_where_nothing_listens_refuses_and_the_connection_stays() {
 }
 
 #[tokio::test]
+async fn a_server_that_opens_no_channel_does_not_make_the_port_refuse() {
+    let (_home, server, _person, session) = connected().await;
+    server.refuse_tunnels.store(true, std::sync::atomic::Ordering::Relaxed);
+    let error = session.tunnel("127.0.0.1", echo().await).await.err();
+    assert!(matches!(error, Some(TunnelError::NoChannel(_))), "{error:?}");
+}
+
+#[tokio::test]
 async fn a_lost_connection_ends_its_tunnels_and_opens_no_more() {
     let (_home, server, _person, session) = connected().await;
     let port = echo().await;
