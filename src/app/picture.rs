@@ -39,7 +39,7 @@ pub async fn write_pictures(console: Console, theme: Theme, directory: &Path) ->
         directory,
     };
     let written = artist.job().await;
-    artist.console.shutdown(true).await;
+    artist.console.shutdown().await;
     written
 }
 

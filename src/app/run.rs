@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::config::theme::Theme;
 use crate::domain::QuestionId;
 use crate::domain::intent::{Intent, Mode};
-use crate::drive::{Console, ForFront};
+use crate::drive::{Console, ForFront, LEAVE_WAIT};
 use crate::input::{self, Chord};
 use crate::view::{Look, Regions};
 
@@ -25,9 +25,6 @@ use super::scroll;
 use super::secret::{SecretField, Typed};
 use super::signals::{Caught, Signals};
 use super::terminal::{self, Guard};
-
-/// Longest wait for commands in flight after the first Ctrl-C.
-const LEAVE: Duration = Duration::from_secs(5);
 
 /// How long a word of the terminal itself (copied, …) stands above the keys.
 const TOLD: Duration = Duration::from_secs(4);
@@ -43,7 +40,7 @@ const PANIC: &str = "BRINGUP_PANIC";
 pub struct Ended {
     /// Why.
     pub how: How,
-    /// Commands that were left running, and where, a line each.
+    /// Steps' commands that were in flight, and where, a line each.
     pub left: Vec<String>,
 }
 
@@ -72,7 +69,7 @@ pub async fn run_console(console: Console, theme: Theme) -> Result<Ended> {
     let mut front = Front::new(console, theme)?;
     let ended = front.run(signals).await;
     drop(guard);
-    let left = front.console.shutdown(true).await;
+    let left = front.console.shutdown().await;
     Ok(Ended {
         how: ended.wrap_err("the terminal can't be written to")?,
         left,
@@ -245,7 +242,7 @@ impl Front {
                 ForFront::Copy(text) => self.copy(&text)?,
                 ForFront::Step(_) | ForFront::RunOver(_) => {}
                 ForFront::Quit { now: true } => return Ok(Some(How::Quit)),
-                ForFront::Quit { now: false } => self.leaving = Some(Instant::now() + LEAVE),
+                ForFront::Quit { now: false } => self.leaving = Some(Instant::now() + LEAVE_WAIT),
             }
         }
         Ok(None)

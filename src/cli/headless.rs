@@ -8,11 +8,12 @@ use tokio::time::Instant;
 use crate::config::Config;
 use crate::config::types::Node;
 use crate::domain::Reading;
+use crate::domain::intent::Intent;
 use crate::domain::link::LinkState;
 use crate::domain::observed::NodeObserved;
 use crate::domain::reading::NOT_ASKED;
 use crate::domain::serving::Health;
-use crate::drive::{Console, ForFront};
+use crate::drive::{Console, ForFront, LEAVE_WAIT};
 use crate::model::State;
 use crate::model::state::ServingState;
 
@@ -98,13 +99,40 @@ impl Headless {
         Waited::True
     }
 
-    /// Ends the console and says what was left running.
-    pub(super) async fn leave(self, exit: Exit) -> Exit {
-        let now = matches!(exit, Exit::Interrupted | Exit::Terminated);
-        for line in self.console.shutdown(now).await {
-            out::say(&format!("still running: {line}"));
+    /// Asks a person for yes or no while the console goes on.
+    ///
+    /// # Errors
+    /// The exit code of a signal.
+    pub(super) async fn confirm(&mut self, question: &str) -> Result<bool, Exit> {
+        let mut answer = out::confirm(question);
+        loop {
+            tokio::select! {
+                yes = &mut answer => return Ok(yes.unwrap_or(false)),
+                stepped = self.step() => drop(stepped?),
+            }
+        }
+    }
+
+    /// Ends the console. No further step begins; commands in flight on a node are waited for a little, unless the program was told to end or is
+    /// interrupted once more. What they are is said of those that had to be cut short.
+    pub(super) async fn leave(mut self, exit: Exit) -> Exit {
+        self.console.intent(Intent::Quit);
+        if exit != Exit::Terminated {
+            let _late = tokio::time::timeout(LEAVE_WAIT, self.last_commands()).await;
+        }
+        for line in self.console.shutdown().await {
+            out::cut_short(&line);
         }
         exit
+    }
+
+    /// Steps until no command is in flight, or until a signal.
+    async fn last_commands(&mut self) {
+        while self.console.in_flight().next().is_some() {
+            if self.step().await.is_err() {
+                return;
+            }
+        }
     }
 }
 

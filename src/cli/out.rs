@@ -1,13 +1,15 @@
 //! The two streams of a headless command.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
 use serde_json::Value;
+use tokio::sync::oneshot;
 
 /// Prints a line of result. False when nobody reads any more.
 pub(super) fn line(text: &str) -> bool {
     let mut out = io::stdout().lock();
-    writeln!(out, "{text}").and_then(|()| out.flush()).is_ok()
+    writeln!(out, "{}", visible(text)).and_then(|()| out.flush()).is_ok()
 }
 
 /// Prints one JSON object on a line.
@@ -17,7 +19,7 @@ pub(super) fn json(value: &Value) -> bool {
 
 /// Prints a line for a person on standard error.
 pub(super) fn say(text: &str) {
-    let _closed = writeln!(io::stderr().lock(), "{text}");
+    let _closed = writeln!(io::stderr().lock(), "{}", visible(text));
 }
 
 /// Prints an error.
@@ -25,15 +27,48 @@ pub(super) fn error(text: &str) {
     say(&format!("bringup: {text}"));
 }
 
+/// Says of a step's command that was in flight when the console left what became of it.
+pub(super) fn cut_short(command: &str) {
+    say(&format!(
+        "ended there as the console left; what it had started may go on, so look before you go on: {command}"
+    ));
+}
+
 /// Whether a person can answer.
 pub(super) fn has_person() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Asks a person for yes or no; no without an answer.
-pub(super) fn confirm(question: &str) -> bool {
-    let _closed = write!(io::stderr().lock(), "{question} [y/N] ");
-    let mut answer = String::new();
-    let read = io::stdin().read_line(&mut answer);
-    read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
+/// Asks a person for yes or no; no without an answer. The answer is waited for in a thread of its own: a read of the terminal can't be cancelled, and
+/// the program may end meanwhile.
+pub(super) fn confirm(question: &str) -> oneshot::Receiver<bool> {
+    let _closed = write!(io::stderr().lock(), "{} [y/N] ", visible(question));
+    let (tell, told) = oneshot::channel();
+    std::thread::spawn(move || {
+        let mut answer = String::new();
+        let read = io::stdin().read_line(&mut answer);
+        let _gone = tell.send(read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes"));
+    });
+    told
+}
+
+/// The text without what a terminal would carry out: some of it was said by hosts that nobody has vouched for.
+fn visible(text: &str) -> Cow<'_, str> {
+    let acts = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    if text.contains(acts) {
+        Cow::Owned(text.replace(acts, ""))
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::visible;
+
+    #[test]
+    fn nothing_that_is_printed_acts_on_the_terminal() {
+        assert_eq!(visible("a\x1b]0;b\x07\r\u{9b}2Jc\n\td"), "a]0;b2Jc\n\td");
+        assert_eq!(visible("plain\ntext"), "plain\ntext");
+    }
 }

@@ -66,8 +66,12 @@ async fn steps(headless: &mut Headless, action: Action, yes: bool, json: bool) -
     if !shown.refusals.is_empty() {
         return Exit::Failed;
     }
-    if !yes && !out::confirm("Run this plan?") {
-        return Exit::Failed;
+    if !yes {
+        match headless.confirm("Run this plan?").await {
+            Ok(true) => {}
+            Ok(false) => return Exit::Failed,
+            Err(exit) => return exit,
+        }
     }
     // What the plan rests on may have changed while a person read it: the step machine looks again before each step.
     let mut news = headless.console.intent(Intent::Confirm);

@@ -108,7 +108,7 @@ pub(super) async fn console_on(args: &Args, config: Config) -> Result<Exit> {
     let _log = logfile::start(&args.log_level)?;
     let ended = app::run_console(open(args, config, false)?, theme).await?;
     for line in &ended.left {
-        out::say(&format!("still running: {line}"));
+        out::cut_short(line);
     }
     Ok(match ended.how {
         How::Quit => Exit::Done,

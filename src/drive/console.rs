@@ -31,8 +31,8 @@ pub(super) const TICK: Duration = Duration::from_millis(250);
 /// Events taken in one go before the front may draw.
 const BATCH: usize = 256;
 
-/// Longest wait for commands in flight when leaving.
-const LEAVE_WAIT: Duration = Duration::from_secs(5);
+/// Longest wait of a front end for commands in flight when it leaves.
+pub const LEAVE_WAIT: Duration = Duration::from_secs(5);
 
 /// What the front end has to do.
 #[derive(Debug, Clone, PartialEq)]
@@ -200,14 +200,8 @@ impl Console {
         }
     }
 
-    /// Leaves. Without `now`, commands in flight on a node are waited for a little. What is left running, and where, comes back.
-    pub async fn shutdown(mut self, now: bool) -> Vec<String> {
-        if !now {
-            let until = tokio::time::Instant::now() + LEAVE_WAIT;
-            while self.in_flight().next().is_some() && tokio::time::Instant::now() < until {
-                let _news = tokio::time::timeout_at(until, self.step()).await;
-            }
-        }
+    /// Leaves now. A step's command that is in flight ends with its connection; which these are, and where, comes back.
+    pub async fn shutdown(mut self) -> Vec<String> {
         let left = self.in_flight().collect();
         self.bench.cancel();
         let stops = self.nodes.into_iter().map(NodeHandle::stop);
