@@ -135,6 +135,18 @@ fn pasted_text_is_not_taken_for_keys() {
 }
 
 #[test]
+fn the_question_before_a_plan_can_be_interrupted() {
+    let cluster = Term::start(&[PROGRAM, "demo", "--serve-only"], &[], (200, 10));
+    cluster.wait("the path of a config", |s| s.contents().contains(".toml"));
+    let contents = cluster.screen(|s| s.contents());
+    let config = contents.lines().map(str::trim).find(|l| l.ends_with(".toml"));
+    let mut term = Term::start(&[PROGRAM, "--config", config.expect("a path"), "up"], &[], SIZE);
+    term.wait("the question", |s| s.contents().contains("Run this plan? [y/N]"));
+    term.send("\u{3}");
+    assert_eq!(term.end(), 130);
+}
+
+#[test]
 fn without_a_terminal_it_says_what_works_there() {
     let out = Command::new(PROGRAM)
         .arg("demo")

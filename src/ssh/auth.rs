@@ -19,12 +19,16 @@ use super::host_key::Client;
 use super::keys::{KeyFile, KeyProblem, Keyring};
 use super::known_hosts::fingerprint;
 use super::settings::Asker;
+use crate::domain::time::human;
 
 /// Keys offered at most: sshd hangs up at its MaxAuthTries, six unless configured otherwise.
 pub(super) const MAX_TRIES: usize = 6;
 
 /// Longest wait for an agent's list of keys.
 const AGENT_LIMIT: Duration = Duration::from_secs(5);
+
+/// Longest wait for an agent's signature: it may ask its person for a touch or a word.
+const SIGN_LIMIT: Duration = Duration::from_secs(120);
 
 /// Why nobody was let in.
 #[derive(Debug, Default)]
@@ -229,19 +233,21 @@ async fn offer(
         (Candidate::File(file), _) => offer_file(handle, user, file, keyring, asker, rsa_hash).await,
         (Candidate::Agent(key, _), Some(agent)) => {
             let hash = rsa_hash.of(handle, key).await?;
+            let mut signer = Signing { agent, asker };
             let done = handle
-                .authenticate_publickey_with(user, key.clone(), hash, &mut agent.client)
+                .authenticate_publickey_with(user, key.clone(), hash, &mut signer)
                 .await;
-            done.map_err(|e| format!("the agent did not sign: {}", e.to_string().to_lowercase()))
+            done.map_err(|e| e.to_string())
         }
         (Candidate::AgentCertificate(certificate, _), Some(agent)) => {
             let hash = rsa_hash
                 .of(handle, &PublicKey::from(certificate.public_key().clone()))
                 .await?;
+            let mut signer = Signing { agent, asker };
             let done = handle
-                .authenticate_certificate_with(user, (**certificate).clone(), hash, &mut agent.client)
+                .authenticate_certificate_with(user, (**certificate).clone(), hash, &mut signer)
                 .await;
-            done.map_err(|e| format!("the agent did not sign: {}", e.to_string().to_lowercase()))
+            done.map_err(|e| e.to_string())
         }
         (Candidate::Agent(..) | Candidate::AgentCertificate(..), None) => Err("the agent is gone".to_owned()),
     }
@@ -298,6 +304,47 @@ impl russh::Signer for Wanted {
 
     async fn auth_sign(&mut self, _: &AgentIdentity, _: Option<HashAlg>, _: Vec<u8>) -> Result<Vec<u8>, NotSigned> {
         Err(NotSigned::Wanted)
+    }
+}
+
+/// Signs through the agent. What that takes is not the host's silence.
+struct Signing<'a> {
+    agent: &'a mut Agent,
+    asker: &'a Asker,
+}
+
+/// Why there is no signature of the agent's.
+#[derive(Debug, thiserror::Error)]
+enum AgentError {
+    #[error("the agent did not sign: {0}")]
+    Refused(String),
+    #[error("the agent did not sign within {}; is it waiting for you?", human(SIGN_LIMIT))]
+    Late,
+    #[error("the connection was lost")]
+    Lost,
+}
+
+impl From<russh::SendError> for AgentError {
+    fn from(_: russh::SendError) -> Self {
+        Self::Lost
+    }
+}
+
+impl russh::Signer for Signing<'_> {
+    type Error = AgentError;
+
+    async fn auth_sign(
+        &mut self,
+        key: &AgentIdentity,
+        hash: Option<HashAlg>,
+        data: Vec<u8>,
+    ) -> Result<Vec<u8>, AgentError> {
+        let _pause = self.asker.pause();
+        match tokio::time::timeout(SIGN_LIMIT, self.agent.client.auth_sign(key, hash, data)).await {
+            Ok(Ok(signature)) => Ok(signature),
+            Ok(Err(error)) => Err(AgentError::Refused(error.to_string().to_lowercase())),
+            Err(_) => Err(AgentError::Late),
+        }
     }
 }
 

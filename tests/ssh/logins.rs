@@ -13,6 +13,8 @@ use bringup::ssh::{Reply, Reporter, Session};
 use russh::keys::ssh_key::private::{KeypairData, RsaKeypair};
 use russh::keys::{Algorithm, EcdsaCurve, HashAlg, PrivateKey};
 use secrecy::SecretString;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
 
 use crate::person::{Home, NODE, Person, here, text};
 use crate::server::{Server, key};
@@ -427,6 +429,49 @@ async fn an_agents_keys_open_and_spare_the_passphrase() {
             .unwrap(),
     )
     .await;
+}
+
+/// Passes on what an agent is asked, signatures only after longer than the connection may take.
+async fn slow_agent(agent: &Agent, home: &Home) -> PathBuf {
+    async fn message(from: &mut UnixStream) -> Option<Vec<u8>> {
+        let length = from.read_u32().await.ok()?;
+        let mut body = vec![0; usize::try_from(length).unwrap()];
+        from.read_exact(&mut body).await.ok()?;
+        Some([length.to_be_bytes().as_slice(), &body].concat())
+    }
+    const SIGN: u8 = 13;
+    let path = home.path("slow-agent");
+    let listener = tokio::net::UnixListener::bind(&path).unwrap();
+    let behind = agent.socket.clone();
+    tokio::spawn(async move {
+        while let Ok((mut client, _)) = listener.accept().await {
+            let mut agent = UnixStream::connect(&behind).await.unwrap();
+            while let Some(asked) = message(&mut client).await {
+                if asked.get(4) == Some(&SIGN) {
+                    tokio::time::sleep(Duration::from_secs(3)).await;
+                }
+                agent.write_all(&asked).await.unwrap();
+                let answer = message(&mut agent).await.unwrap();
+                client.write_all(&answer).await.unwrap();
+            }
+        }
+    });
+    path
+}
+
+#[tokio::test]
+async fn an_agent_may_take_longer_than_any_limit_of_the_hosts() {
+    if !here("/usr/bin/ssh-agent") {
+        return;
+    }
+    let mut home = Home::new();
+    let agent = Agent::start(&home).await;
+    agent.add(&home.key).await;
+    home.settings.agent = Some(slow_agent(&agent, &home).await);
+    home.settings.connect_limit = Duration::from_secs(2);
+    let server = Server::new(&[&home.key]);
+    let target = home.target(server.listen().await);
+    works(&home.connect(&target, &Person::trusting()).await.unwrap()).await;
 }
 
 #[tokio::test]
