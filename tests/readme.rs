@@ -1,7 +1,5 @@
 //! The README says what the program does: its keys, its commands and flags, its files.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
-
 use std::collections::BTreeSet;
 use std::path::Path;
 
