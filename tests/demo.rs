@@ -2,7 +2,7 @@
 
 #![expect(clippy::expect_used, reason = "a test that did not get what it needs says what")]
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 
@@ -127,6 +127,11 @@ fn the_whole_job_from_another_process() {
     let up = lines(&demo.expect(&["up", "--yes", "--json"], 0).stdout);
     assert_eq!(up.last().map(|e| e["outcome"].clone()), Some("done".into()));
     assert!(outcomes(&up).contains(&("serve".into(), "success".into())), "{up:#?}");
+    let steps = up.iter().find_map(|e| e["steps"].as_array()).expect("a plan");
+    assert!(
+        steps.iter().all(|s| s["kind"] != "pull"),
+        "the image is there: {steps:#?}"
+    );
 
     let status = demo.status(0);
     assert_eq!(status["server"]["state"], "ready");
@@ -225,9 +230,42 @@ fn a_console_killed_in_mid_load_is_followed_by_one_that_adopts_the_load() {
     assert_eq!(status["server"]["state"], "loading", "{status:#}");
     assert!(status["nodes"][0]["load"]["stage"].is_string(), "{status:#}");
 
+    let third = demo
+        .command(&["up", "--yes", "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    interrupted_says_what_goes_on(third);
+
     let second = lines(&demo.expect(&["up", "--yes", "--json"], 0).stdout);
+    let told = |e: &Value| e["event"] == "progress" && e.to_string().contains("load: ");
+    assert!(second.iter().any(told), "nothing is told of the load: {second:#?}");
     let outcomes = outcomes(&second);
     assert!(outcomes.contains(&("head".into(), "skipped".into())), "{outcomes:?}");
     assert!(outcomes.contains(&("join".into(), "skipped".into())), "{outcomes:?}");
     assert!(outcomes.contains(&("serve".into(), "adopted".into())), "{outcomes:?}");
+}
+
+/// A console that is interrupted while it waits for the load says that the containers and the server go on.
+fn interrupted_says_what_goes_on(mut console: Child) {
+    let mut told = BufReader::new(console.stdout.take().expect("standard output is a pipe"));
+    let mut lines = String::new();
+    while !lines.contains("load: ") {
+        assert_ne!(told.read_line(&mut lines).expect("a line"), 0, "{lines}");
+    }
+    let id = console.id().to_string();
+    let sent = Command::new("kill").args(["-INT", &id]).status();
+    assert!(sent.expect("kill runs").success());
+    let mut text = String::new();
+    let mut said = console.stderr.take().expect("standard error is a pipe");
+    said.read_to_string(&mut text).expect("all of it");
+    assert_eq!(console.wait().expect("it ends").code(), Some(130), "{text}");
+    for node in ["spark-1", "spark-2"] {
+        assert!(text.contains(&format!("left running on {node}: container ")), "{text}");
+    }
+    assert!(
+        text.contains("left running on spark-1: the model server, loading"),
+        "{text}"
+    );
 }

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use crate::config::Config;
 use crate::config::types::Node;
 use crate::domain::Reading;
+use crate::domain::container::ContainerState;
 use crate::domain::intent::Intent;
 use crate::domain::link::LinkState;
 use crate::domain::observed::NodeObserved;
@@ -120,8 +121,15 @@ impl Headless {
         if exit != Exit::Terminated {
             let _late = tokio::time::timeout(LEAVE_WAIT, self.last_commands()).await;
         }
+        let goes_on = match exit {
+            Exit::Interrupted | Exit::Terminated => running(self.console.state()),
+            Exit::Done | Exit::Failed | Exit::Usage | Exit::Unreachable | Exit::NotServing => Vec::new(),
+        };
         for line in self.console.shutdown().await {
             out::cut_short(&line);
+        }
+        for line in goes_on {
+            out::say(&line);
         }
         exit
     }
@@ -138,11 +146,13 @@ impl Headless {
 
 /// Whether every node has answered once, or can't.
 pub(super) fn all_answered(state: &State) -> bool {
-    state
-        .observed
-        .nodes
-        .iter()
-        .all(|n| is_down(&n.link) || (n.link.usable() && looked_at(n)))
+    let answered = |n: &NodeObserved| is_down(&n.link) || (n.link.usable() && looked_at(n));
+    state.observed.nodes.iter().all(answered)
+}
+
+/// Whether every node has told all that a plan rests on, or can't: a plan made earlier would pull an image that is there.
+pub(super) fn plannable(state: &State) -> bool {
+    all_answered(state) && state.observed.nodes.iter().all(|n| is_down(&n.link) || asked(&n.image))
 }
 
 fn looked_at(n: &NodeObserved) -> bool {
@@ -171,7 +181,7 @@ pub(super) fn server_answered(state: &State) -> bool {
         Some(Health::Refused | Health::Status(_) | Health::Unreachable(_)) => match state.server.state {
             ServingState::Unknown => false,
             // Where a load stands is in the log.
-            ServingState::Loading => state.nodes.iter().any(|n| n.load.stage.is_some()),
+            ServingState::Loading => state.nodes.iter().any(|n| n.load.stage.is_some()) && asked(&state.observed.ray),
             ServingState::Down
             | ServingState::Answering
             | ServingState::Ready
@@ -186,6 +196,41 @@ fn is_down(link: &LinkState) -> bool {
         LinkState::Down { .. } => true,
         LinkState::Idle | LinkState::Connecting | LinkState::Asking | LinkState::Up | LinkState::Silent { .. } => false,
     }
+}
+
+/// What runs on the nodes and goes on without the console, as far as it was seen.
+fn running(state: &State) -> Vec<String> {
+    let config = &state.config;
+    let name = &config.container.name;
+    let mut all = Vec::new();
+    for (id, seen) in config.node_ids().zip(&state.observed.nodes) {
+        let node = config.node_name(id);
+        match seen.containers.value() {
+            Some(containers)
+                if containers
+                    .named(name)
+                    .is_some_and(|c| c.state == ContainerState::Running) =>
+            {
+                all.push(format!("left running on {node}: container {name}"));
+            }
+            Some(_) => {}
+            None => all.push(format!("not known what runs on {node}")),
+        }
+        match seen.serve.value() {
+            Some(serve) if !serve.processes.is_empty() => {
+                all.push(format!(
+                    "left running on {node}: the model server, {}",
+                    state.server.state.word()
+                ));
+            }
+            None if id == config.head() => all.push(format!("not known whether the model server runs on {node}")),
+            Some(_) | None => {}
+        }
+    }
+    if all.is_empty() {
+        all.push("nothing of the cluster was left running".to_owned());
+    }
+    all
 }
 
 /// The hops and nodes that can't be used, each with why and what to do.

@@ -10,7 +10,7 @@ use crate::plan::{self, Plan};
 
 use super::args::{Args, PlanAction};
 use super::exit::Exit;
-use super::headless::{Headless, Waited, all_answered, reaching, unreachable};
+use super::headless::{Headless, Waited, plannable, reaching, unreachable};
 use super::{logfile, out, start};
 
 /// `bringup plan`.
@@ -25,7 +25,7 @@ pub(super) async fn plan(args: &Args, action: PlanAction) -> Result<Exit> {
     let _log = logfile::start(&args.log_level)?;
     let mut headless = Headless::new(start::open(args, config, true)?)?;
     let limit = reaching(&headless.console.state().config);
-    let exit = match headless.until(limit, all_answered).await {
+    let exit = match headless.until(limit, plannable).await {
         Waited::Signal(exit) => exit,
         Waited::True | Waited::Late => {
             headless.console.intent(Intent::Plan(action.into()));

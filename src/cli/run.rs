@@ -2,17 +2,20 @@
 
 use color_eyre::eyre::Result;
 
+use crate::domain::StepId;
 use crate::domain::effect::RunOutcome;
 use crate::domain::intent::{Action, Intent};
+use crate::domain::load::Stage;
 use crate::domain::step::{StepEvent, StepEventKind, StepOutcome};
 use crate::drive::ForFront;
 use crate::model::State;
-use crate::plan::Plan;
+use crate::model::state::ServingState;
+use crate::plan::{Plan, StepKind};
 use crate::report;
 
 use super::args::Args;
 use super::exit::Exit;
-use super::headless::{Headless, Waited, all_answered, reaching, unreachable};
+use super::headless::{Headless, Waited, plannable, reaching, unreachable};
 use super::{logfile, out, plan, start};
 
 /// `bringup up`.
@@ -48,7 +51,7 @@ async fn run(args: &Args, action: Action, yes: bool, json: bool) -> Result<Exit>
 
 async fn steps(headless: &mut Headless, action: Action, yes: bool, json: bool) -> Exit {
     let limit = reaching(&headless.console.state().config);
-    if let Waited::Signal(exit) = headless.until(limit, all_answered).await {
+    if let Waited::Signal(exit) = headless.until(limit, plannable).await {
         return exit;
     }
     headless.console.intent(Intent::Plan(action));
@@ -75,18 +78,50 @@ async fn steps(headless: &mut Headless, action: Action, yes: bool, json: bool) -
     }
     // What the plan rests on may have changed while a person read it: the step machine looks again before each step.
     let mut news = headless.console.intent(Intent::Confirm);
+    let mut load = Load::default();
     loop {
         for item in news {
             match item {
-                ForFront::Step(event) => tell(headless, &event, &shown, json),
+                ForFront::Step(event) => {
+                    load.step = Some(event.step);
+                    tell(headless, &event, &shown, json);
+                }
                 ForFront::RunOver(outcome) => return over(headless, outcome, json),
                 ForFront::Redraw | ForFront::Notify(_) | ForFront::Copy(_) | ForFront::Quit { .. } => {}
             }
+        }
+        if let Some(event) = load.news(headless.console.state(), &shown) {
+            tell(headless, &event, &shown, json);
         }
         news = match headless.step().await {
             Ok(news) => news,
             Err(exit) => return exit,
         };
+    }
+}
+
+/// How far the load has been told: each stage, and each tenth of its bar.
+#[derive(Default)]
+struct Load {
+    step: Option<StepId>,
+    told: Option<(Stage, u64)>,
+}
+
+impl Load {
+    /// What there is to tell of the load while the model is being served.
+    fn news(&mut self, state: &State, shown: &Plan) -> Option<StepEvent> {
+        let step = self.step?;
+        let serves = shown.steps.get(step.index()).is_some_and(|s| s.kind == StepKind::Serve);
+        let load = state.nodes.iter().map(|n| &n.load).find(|l| l.stage.is_some())?;
+        let (stage, _) = load.stage?;
+        let tenth = load.bar.map_or(0, |b| b.done * 10 / b.total.max(1));
+        if !serves || state.server.state != ServingState::Loading || self.told == Some((stage, tenth)) {
+            return None;
+        }
+        self.told = Some((stage, tenth));
+        let bar = load.bar.map_or(String::new(), |b| format!(" {}/{}", b.done, b.total));
+        let kind = StepEventKind::Progress(format!("load: {}{bar}", stage.word()));
+        Some(StepEvent { step, kind })
     }
 }
 

@@ -4,7 +4,6 @@ use std::fmt::Write;
 
 use color_eyre::eyre::Result;
 
-use crate::domain::time::human;
 use crate::model::State;
 use crate::model::schedule::{node_every, ray_every};
 use crate::model::state::ServingState;
@@ -96,7 +95,10 @@ fn text(state: &State) -> String {
             Some(Some(seen)) if (seen.gpus - f64::from(node.gpus)).abs() < 0.5 => "alive in Ray".to_owned(),
             Some(Some(seen)) => format!("alive in Ray with {} GPU instead of {}", seen.gpus, node.gpus),
             Some(None) => "not in Ray".to_owned(),
-            None => "Ray unknown".to_owned(),
+            None => {
+                let why = state.observed.ray.reason().unwrap_or("the last answer is old");
+                format!("Ray unknown ({why})")
+            }
         };
         let _ok = writeln!(
             text,
@@ -118,15 +120,11 @@ fn text(state: &State) -> String {
     if let Some(rate) = state.server.generation.value() {
         let _ok = writeln!(text, "  {rate:.1} tok/s generated");
     }
-    if let Some((stage, since)) = state.nodes.first().and_then(|n| n.load.stage)
-        && state.server.state == ServingState::Loading
-    {
-        let _ok = writeln!(
-            text,
-            "  load: {} for {}",
-            stage.word(),
-            human(state.now.stamp.since(since))
-        );
+    let loads = state.nodes.iter().map(|n| &n.load).find(|l| l.stage.is_some());
+    if let Some(load) = loads.filter(|_| state.server.state == ServingState::Loading) {
+        let stage = load.stage.map_or("", |(stage, _)| stage.word());
+        let bar = load.bar.map_or(String::new(), |b| format!(" {}/{}", b.done, b.total));
+        let _ok = writeln!(text, "  load: {stage}{bar}");
     }
     text
 }

@@ -54,7 +54,7 @@ impl Group {
     #[must_use]
     pub fn title(self) -> &'static str {
         match self {
-            Self::Cluster => "Act on the cluster: each shows its plan first",
+            Self::Cluster => "Act on the cluster: each but T shows its plan first",
             Self::Plan => "A plan",
             Self::Stop => "Stop",
             Self::Question => "A host key that is not known",

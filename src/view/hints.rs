@@ -19,7 +19,11 @@ pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect) {
     let keys = if scene.state.screen.mode == Mode::Question && secret {
         typing()
     } else {
-        bound(scene.state.screen.mode)
+        let mut keys = bound(scene.state.screen.mode);
+        if scene.state.plan.as_ref().is_some_and(|p| !p.refusals.is_empty()) {
+            keys.retain(|(_, key, _)| *key != CONFIRM);
+        }
+        keys
     };
     for (i, (rank, key, word)) in keys.into_iter().enumerate() {
         let spans = vec![
@@ -33,6 +37,9 @@ pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect) {
     }
     row.draw(canvas, area.x, area.y, area.width);
 }
+
+/// The key that runs a plan; on one that is refused it does nothing.
+const CONFIRM: &str = "Enter";
 
 /// Keys with what they do, and which go first.
 type Keys = Vec<(u8, &'static str, &'static str)>;

@@ -132,7 +132,7 @@ fn next(scene: &Scene<'_>) -> Option<(String, Style)> {
 fn suggestion(state: &State, now: Stamp) -> Option<&'static str> {
     let linked = state.observed.nodes.iter().any(|n| n.link.usable());
     if !linked {
-        return Some("connecting; every action shows its plan first and runs nothing before Enter");
+        return Some("connecting; nothing runs on a node before you have seen its plan");
     }
     let workers = standing::workers(state, now);
     match &state.server.state {
@@ -157,6 +157,6 @@ fn suggestion(state: &State, now: Stamp) -> Option<&'static str> {
         Mark::Yes => Some("the cluster is whole: S serves the model"),
         Mark::Busy => Some("the head's container runs and is not in Ray yet"),
         Mark::Bad => Some("the head's container is broken: its log says why; U shows what it takes"),
-        Mark::Unknown => Some("looking at the nodes; every action shows its plan first and runs nothing before Enter"),
+        Mark::Unknown => Some("looking at the nodes; nothing runs on one before you have seen its plan"),
     }
 }
