@@ -81,9 +81,17 @@ impl Demo {
 
 impl Drop for Demo {
     fn drop(&mut self) {
-        let _gone = self.cluster.kill();
+        // Asked to end, it takes its keys along. One that has ended already needs no asking.
+        if self.cluster.try_wait().is_ok_and(|ended| ended.is_none()) {
+            signal("-TERM", &self.cluster);
+        }
         let _gone = self.cluster.wait();
     }
+}
+
+fn signal(name: &str, process: &Child) {
+    let sent = Command::new("kill").args([name, &process.id().to_string()]).status();
+    assert!(sent.expect("kill runs").success());
 }
 
 fn lines(output: &[u8]) -> Vec<Value> {
@@ -254,9 +262,7 @@ fn interrupted_says_what_goes_on(mut console: Child) {
     while !lines.contains("load: ") {
         assert_ne!(told.read_line(&mut lines).expect("a line"), 0, "{lines}");
     }
-    let id = console.id().to_string();
-    let sent = Command::new("kill").args(["-INT", &id]).status();
-    assert!(sent.expect("kill runs").success());
+    signal("-INT", &console);
     let mut text = String::new();
     let mut said = console.stderr.take().expect("standard error is a pipe");
     said.read_to_string(&mut text).expect("all of it");
@@ -268,4 +274,46 @@ fn interrupted_says_what_goes_on(mut console: Child) {
         text.contains("left running on spark-1: the model server, loading"),
         "{text}"
     );
+}
+
+#[test]
+fn a_cluster_whose_terminal_is_gone_leaves_no_key_behind() {
+    let mut demo = Demo::start("30");
+    let folder = demo.config.parent().expect("a folder").to_owned();
+    assert!(folder.is_dir());
+    signal("-HUP", &demo.cluster);
+    assert_eq!(demo.cluster.wait().expect("it ends").code(), Some(143));
+    assert!(!folder.exists(), "{}", folder.display());
+}
+
+#[test]
+fn a_log_that_can_not_be_written_keeps_nobody_from_looking() {
+    let demo = Demo::start("30");
+    let output = demo
+        .command(&["status", "--json"])
+        .env("XDG_STATE_HOME", "/dev/null/nowhere")
+        .output()
+        .expect("the program runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    assert!(said.contains("no log file"), "{said}");
+    let status: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
+    assert_eq!(status["server"]["state"], "down");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_result_that_could_not_be_written_is_a_failure() {
+    let full = std::fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/full")
+        .expect("the full device");
+    let output = Command::new(env!("CARGO_BIN_EXE_bringup"))
+        .args(["config", "example"])
+        .stdout(full)
+        .stderr(Stdio::piped())
+        .output()
+        .expect("the program runs");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("standard output could not be written"));
 }

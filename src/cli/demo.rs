@@ -60,11 +60,13 @@ fn read(cluster: &sim::Cluster) -> std::result::Result<Config, Exit> {
 async fn stay(cluster: &sim::Cluster) -> Result<Exit> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
+    let mut hangup = signal(SignalKind::hangup())?;
     out::line(&cluster.config_path().display().to_string());
     out::say("the demo cluster runs until Ctrl-C; in another terminal: bringup --config PATH status");
     tokio::select! {
         // Ctrl-C is how this command ends when all is well.
         _ = interrupt.recv() => Ok(Exit::Done),
         _ = terminate.recv() => Ok(Exit::Terminated),
+        _ = hangup.recv() => Ok(Exit::Terminated),
     }
 }

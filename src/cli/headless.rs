@@ -50,6 +50,7 @@ pub(super) struct Headless {
     pub(super) console: Console,
     interrupt: Signal,
     terminate: Signal,
+    hangup: Signal,
 }
 
 /// Why a wait ended.
@@ -72,6 +73,7 @@ impl Headless {
             console,
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
+            hangup: signal(SignalKind::hangup())?,
         })
     }
 
@@ -84,6 +86,8 @@ impl Headless {
             news = self.console.step() => Ok(news),
             _ = self.interrupt.recv() => Err(Exit::Interrupted),
             _ = self.terminate.recv() => Err(Exit::Terminated),
+            // A terminal that is gone ends the program as a request to end does.
+            _ = self.hangup.recv() => Err(Exit::Terminated),
         }
     }
 

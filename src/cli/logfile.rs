@@ -9,16 +9,24 @@ use tracing_appender::non_blocking::WorkerGuard;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
-use super::paths;
+use super::{out, paths};
 
 /// Bytes of the log file before it becomes the old one; there is one old one.
 const MOST: u64 = 4 << 20;
 
-/// Starts logging to `bringup.log` in the state directory. The log is written until the guard goes.
-///
-/// # Errors
-/// A bad level, or a directory that can't be made.
-pub(super) fn start(level: &str) -> Result<WorkerGuard> {
+/// Starts logging to `bringup.log` in the state directory. The log is written until the guard goes. Where there can be none, that is said, and the program
+/// goes on without: a full or read-only home must keep nobody from looking, or from stopping what runs.
+pub(super) fn start(level: &str) -> Option<WorkerGuard> {
+    match open(level) {
+        Ok(guard) => Some(guard),
+        Err(why) => {
+            out::error(&format!("there is no log file of this run: {why:#}"));
+            None
+        }
+    }
+}
+
+fn open(level: &str) -> Result<WorkerGuard> {
     let level: LevelFilter = level
         .parse()
         .map_err(|_| eyre!("--log-level '{level}' is none of error, warn, info, debug, trace"))?;

@@ -74,8 +74,13 @@ async fn dispatch(args: Args) -> Exit {
         Some(Command::Config { what }) => config::config(&args, what),
         Some(Command::Demo(demo)) => demo::demo(&args, demo).await,
     };
-    result.unwrap_or_else(|error| {
+    let exit = result.unwrap_or_else(|error| {
         out::error(&format!("{error:#}"));
         Exit::Failed
-    })
+    });
+    if exit == Exit::Done && out::lost() {
+        Exit::Failed
+    } else {
+        exit
+    }
 }

@@ -2,19 +2,37 @@
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-/// Prints a line of result. False when nobody reads any more.
-pub(super) fn line(text: &str) -> bool {
+/// Whether a result could not be written.
+static LOST: AtomicBool = AtomicBool::new(false);
+
+/// Prints a line of result.
+pub(super) fn line(text: &str) {
     let mut out = io::stdout().lock();
-    writeln!(out, "{}", visible(text)).and_then(|()| out.flush()).is_ok()
+    match writeln!(out, "{}", visible(text)).and_then(|()| out.flush()) {
+        Ok(()) => {}
+        // Nobody reads any more, which is no loss to anybody.
+        Err(why) if why.kind() == io::ErrorKind::BrokenPipe => {}
+        Err(why) => {
+            if !LOST.swap(true, Ordering::Relaxed) {
+                error(&format!("standard output could not be written: {why}"));
+            }
+        }
+    }
+}
+
+/// Whether a result was lost on its way to standard output.
+pub(super) fn lost() -> bool {
+    LOST.load(Ordering::Relaxed)
 }
 
 /// Prints one JSON object on a line.
-pub(super) fn json(value: &Value) -> bool {
-    line(&value.to_string())
+pub(super) fn json(value: &Value) {
+    line(&value.to_string());
 }
 
 /// Prints a line for a person on standard error.

@@ -22,7 +22,7 @@ pub(super) async fn plan(args: &Args, action: PlanAction) -> Result<Exit> {
         Ok(config) => config,
         Err(exit) => return Ok(exit),
     };
-    let _log = logfile::start(&args.log_level)?;
+    let _log = logfile::start(&args.log_level);
     let mut headless = Headless::new(start::open(args, config, true)?)?;
     let limit = reaching(&headless.console.state().config);
     let exit = match headless.until(limit, plannable).await {

@@ -43,7 +43,7 @@ async fn run(args: &Args, action: Action, yes: bool, json: bool) -> Result<Exit>
         Ok(config) => config,
         Err(exit) => return Ok(exit),
     };
-    let _log = logfile::start(&args.log_level)?;
+    let _log = logfile::start(&args.log_level);
     let mut headless = Headless::new(start::open(args, config, true)?)?;
     let exit = steps(&mut headless, action, yes, json).await;
     Ok(headless.leave(exit).await)

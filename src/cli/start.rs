@@ -1,5 +1,6 @@
 //! From arguments to a running console.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,6 +14,9 @@ use crate::model::Options;
 use super::args::Args;
 use super::exit::Exit;
 use super::{logfile, out, paths};
+
+/// Longest configuration, in bytes.
+const MOST: u64 = 1 << 20;
 
 /// Reads and checks the configuration; what is wrong is printed.
 ///
@@ -35,7 +39,7 @@ fn read(args: &Args) -> std::result::Result<(PathBuf, String), Exit> {
         out::error(&place::not_found(None));
         return Err(Exit::Usage);
     };
-    std::fs::read_to_string(&found.path)
+    read_bounded(&found.path)
         .map(|text| (found.path.clone(), text))
         .map_err(|error| {
             if error.kind() == std::io::ErrorKind::NotFound {
@@ -48,6 +52,16 @@ fn read(args: &Args) -> std::result::Result<(PathBuf, String), Exit> {
             }
             Exit::Usage
         })
+}
+
+/// Reads a file that is no longer than a configuration may be.
+fn read_bounded(path: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    std::fs::File::open(path)?.take(MOST + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MOST {
+        return Err(std::io::Error::other(format!("it is longer than {MOST} bytes")));
+    }
+    Ok(text)
 }
 
 /// The configuration's place.
@@ -105,7 +119,7 @@ pub(super) async fn console_on(args: &Args, config: Config) -> Result<Exit> {
         Ok(theme) => theme,
         Err(exit) => return Ok(exit),
     };
-    let _log = logfile::start(&args.log_level)?;
+    let _log = logfile::start(&args.log_level);
     let ended = app::run_console(open(args, config, false)?, theme).await?;
     for line in &ended.left {
         out::cut_short(line);

@@ -23,7 +23,7 @@ pub(super) async fn status(args: &Args, json: bool) -> Result<Exit> {
         Ok(config) => config,
         Err(exit) => return Ok(exit),
     };
-    let _log = logfile::start(&args.log_level)?;
+    let _log = logfile::start(&args.log_level);
     let mut headless = Headless::new(start::open(args, config, true)?)?;
     let waited = headless
         .until(FIRST_ANSWERS, |s| all_answered(s) && server_answered(s))

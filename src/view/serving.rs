@@ -102,7 +102,13 @@ fn trouble<'a>(scene: &Scene<'a>) -> Option<Row<'a>> {
         }
         ServingState::Unknown => {
             let health = &state.observed.server.health;
-            let why = health.reason().unwrap_or("the head has not been looked at yet");
+            let head = state.config.head();
+            let linked = state.observed.node(head).is_some_and(|n| n.link.usable());
+            let why = match health.reason() {
+                Some(why) => why,
+                None if linked => "the head has not answered for a while",
+                None => "there is no connection to the head",
+            };
             row.put(0, format!("nothing known: {why}"), look.dim());
         }
         ServingState::Down | ServingState::Loading | ServingState::Answering | ServingState::Ready => return None,
