@@ -51,7 +51,7 @@ struct Artist<'a> {
 
 impl Artist<'_> {
     async fn job(&mut self) -> Result<Vec<PathBuf>> {
-        self.until("every node answers", all_answered).await?;
+        self.until("every node answers", State::plannable).await?;
         self.press(Key::Char('U'));
         let refusals = self.console.state().plan.as_ref().map_or(1, |p| p.refusals.len());
         ensure!(refusals == 0, "there is no plan that can run");
@@ -101,13 +101,6 @@ impl Artist<'_> {
             .wrap_err_with(|| format!("{} could not be written", path.display()))?;
         Ok(path)
     }
-}
-
-fn all_answered(state: &State) -> bool {
-    state.observed.nodes.iter().all(|n| {
-        let asked = n.memory.value().is_some() && n.gpus.value().is_some() && n.containers.value().is_some();
-        asked && n.sockets.value().is_some() && n.fabric.value().is_some()
-    })
 }
 
 fn half_loaded(state: &State) -> bool {

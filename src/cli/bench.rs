@@ -14,7 +14,7 @@ use crate::report;
 
 use super::args::Args;
 use super::exit::Exit;
-use super::headless::{Headless, Waited, all_answered, reaching, server_answered, unreachable};
+use super::headless::{Headless, Waited, reaching, server_answered, unreachable};
 use super::{logfile, out, start};
 
 /// Longest whole test: a bound on the wait, beyond the bound of each request.
@@ -37,7 +37,9 @@ pub(super) async fn bench(args: &Args, json: bool) -> Result<Exit> {
 
 async fn test(headless: &mut Headless, json: bool) -> Exit {
     let limit = reaching(&headless.console.state().config);
-    let waited = headless.until(limit, |s| all_answered(s) && server_answered(s)).await;
+    let waited = headless
+        .until(limit, |s| s.nodes_answered() && server_answered(s))
+        .await;
     if let Waited::Signal(exit) = waited {
         return exit;
     }

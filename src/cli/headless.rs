@@ -7,12 +7,9 @@ use tokio::time::Instant;
 
 use crate::config::Config;
 use crate::config::types::Node;
-use crate::domain::Reading;
 use crate::domain::container::ContainerState;
 use crate::domain::intent::Intent;
 use crate::domain::link::LinkState;
-use crate::domain::observed::NodeObserved;
-use crate::domain::reading::NOT_ASKED;
 use crate::domain::serving::Health;
 use crate::drive::{Console, ForFront, LEAVE_WAIT};
 use crate::model::State;
@@ -148,57 +145,32 @@ impl Headless {
     }
 }
 
-/// Whether every node has answered once, or can't.
-pub(super) fn all_answered(state: &State) -> bool {
-    let answered = |n: &NodeObserved| is_down(&n.link) || (n.link.usable() && looked_at(n));
-    state.observed.nodes.iter().all(answered)
-}
-
-/// Whether every node has told all that a plan rests on, or can't: a plan made earlier would pull an image that is there.
-pub(super) fn plannable(state: &State) -> bool {
-    all_answered(state) && state.observed.nodes.iter().all(|n| is_down(&n.link) || asked(&n.image))
-}
-
-fn looked_at(n: &NodeObserved) -> bool {
-    asked(&n.memory) && asked(&n.containers) && asked(&n.gpus) && asked(&n.sockets) && asked(&n.fabric)
-}
-
-/// Whether there is an answer, be it that nothing can be known.
-fn asked<T>(reading: &Reading<T>) -> bool {
-    reading.value().is_some() || *reading.reason().unwrap_or_default() != *NOT_ASKED
-}
-
 /// Whether the server's state rests on what was asked since the start: rates from two scrapes where there is something to scrape.
 pub(super) fn server_answered(state: &State) -> bool {
     let head_down = state
         .observed
         .node(state.config.head())
-        .is_none_or(|n| is_down(&n.link));
+        .is_none_or(|n| n.link.is_down());
     let seen = &state.observed.server;
     match seen.health.value() {
         _ if head_down => true,
         None => false,
+        // Without a container on the head it is known that there is none.
+        Some(_) if !state.observed.ray.asked() => false,
         Some(Health::Ok) => {
             let token = state.options.no_probe || state.server.state != ServingState::Answering;
-            asked(&state.server.generation) && asked(&seen.models) && asked(&state.observed.ray) && token
+            state.server.generation.asked() && seen.models.asked() && token
         }
         Some(Health::Refused | Health::Status(_) | Health::Unreachable(_)) => match state.server.state {
             ServingState::Unknown => false,
             // Where a load stands is in the log.
-            ServingState::Loading => state.nodes.iter().any(|n| n.load.stage.is_some()) && asked(&state.observed.ray),
+            ServingState::Loading => state.nodes.iter().any(|n| n.load.stage.is_some()),
             ServingState::Down
             | ServingState::Answering
             | ServingState::Ready
             | ServingState::Degraded(_)
             | ServingState::Failed(_) => true,
         },
-    }
-}
-
-fn is_down(link: &LinkState) -> bool {
-    match link {
-        LinkState::Down { .. } => true,
-        LinkState::Idle | LinkState::Connecting | LinkState::Asking | LinkState::Up | LinkState::Silent { .. } => false,
     }
 }
 
@@ -209,6 +181,10 @@ fn running(state: &State) -> Vec<String> {
     let mut all = Vec::new();
     for (id, seen) in config.node_ids().zip(&state.observed.nodes) {
         let node = config.node_name(id);
+        if !seen.link.usable() {
+            all.push(format!("not known what runs on {node}: it can't be reached"));
+            continue;
+        }
         match seen.containers.value() {
             Some(containers)
                 if containers

@@ -6,11 +6,12 @@ use color_eyre::eyre::Result;
 
 use crate::config::Config;
 use crate::domain::intent::Intent;
+use crate::model::State;
 use crate::plan::{self, Plan};
 
 use super::args::{Args, PlanAction};
 use super::exit::Exit;
-use super::headless::{Headless, Waited, plannable, reaching, unreachable};
+use super::headless::{Headless, Waited, reaching, unreachable};
 use super::{logfile, out, start};
 
 /// `bringup plan`.
@@ -25,7 +26,7 @@ pub(super) async fn plan(args: &Args, action: PlanAction) -> Result<Exit> {
     let _log = logfile::start(&args.log_level);
     let mut headless = Headless::new(start::open(args, config, true)?)?;
     let limit = reaching(&headless.console.state().config);
-    let exit = match headless.until(limit, plannable).await {
+    let exit = match headless.until(limit, State::plannable).await {
         Waited::Signal(exit) => exit,
         Waited::True | Waited::Late => {
             headless.console.intent(Intent::Plan(action.into()));

@@ -15,7 +15,7 @@ use crate::report;
 
 use super::args::Args;
 use super::exit::Exit;
-use super::headless::{Headless, Waited, plannable, reaching, unreachable};
+use super::headless::{Headless, Waited, reaching, unreachable};
 use super::{logfile, out, plan, start};
 
 /// `bringup up`.
@@ -51,7 +51,7 @@ async fn run(args: &Args, action: Action, yes: bool, json: bool) -> Result<Exit>
 
 async fn steps(headless: &mut Headless, action: Action, yes: bool, json: bool) -> Exit {
     let limit = reaching(&headless.console.state().config);
-    if let Waited::Signal(exit) = headless.until(limit, plannable).await {
+    if let Waited::Signal(exit) = headless.until(limit, State::plannable).await {
         return exit;
     }
     headless.console.intent(Intent::Plan(action));

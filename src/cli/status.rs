@@ -11,7 +11,7 @@ use crate::report;
 
 use super::args::Args;
 use super::exit::Exit;
-use super::headless::{FIRST_ANSWERS, Headless, Waited, all_answered, server_answered, unreachable};
+use super::headless::{FIRST_ANSWERS, Headless, Waited, server_answered, unreachable};
 use super::{logfile, out, start};
 
 /// `bringup status`.
@@ -26,7 +26,7 @@ pub(super) async fn status(args: &Args, json: bool) -> Result<Exit> {
     let _log = logfile::start(&args.log_level);
     let mut headless = Headless::new(start::open(args, config, true)?)?;
     let waited = headless
-        .until(FIRST_ANSWERS, |s| all_answered(s) && server_answered(s))
+        .until(FIRST_ANSWERS, |s| s.nodes_answered() && server_answered(s))
         .await;
     let exit = match waited {
         Waited::Signal(exit) => exit,
@@ -92,7 +92,7 @@ fn text(state: &State) -> String {
         let membership = &state.observed.ray;
         let membership = membership.value().filter(|r| !membership.stale(now, ray_every(r.via)));
         let ray = match membership.map(|r| r.alive_at(&node.fabric_address)) {
-            Some(Some(seen)) if (seen.gpus - f64::from(node.gpus)).abs() < 0.5 => "alive in Ray".to_owned(),
+            Some(Some(seen)) if seen.has_gpus(node.gpus) => "alive in Ray".to_owned(),
             Some(Some(seen)) => format!("alive in Ray with {} GPU instead of {}", seen.gpus, node.gpus),
             Some(None) => "not in Ray".to_owned(),
             None => {

@@ -33,6 +33,12 @@ pub enum LinkState {
 }
 
 impl LinkState {
+    /// Whether it is known that there is no connection.
+    #[must_use]
+    pub fn is_down(&self) -> bool {
+        matches!(self, Self::Down { .. })
+    }
+
     /// Whether commands can run over it.
     #[must_use]
     pub fn usable(&self) -> bool {

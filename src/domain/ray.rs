@@ -24,6 +24,20 @@ impl RayFacts {
     }
 }
 
+/// Whether Ray sees as many GPUs as the config expects, neither fewer nor more. Ray counts in fractions.
+#[must_use]
+pub fn gpus_match(seen: f64, expected: u32) -> bool {
+    (seen - f64::from(expected)).abs() < 0.5
+}
+
+impl RayNode {
+    /// Whether the node has as many GPUs as the config expects of it.
+    #[must_use]
+    pub fn has_gpus(&self, expected: u32) -> bool {
+        gpus_match(self.gpus, expected)
+    }
+}
+
 /// How membership was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]

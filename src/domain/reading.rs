@@ -88,6 +88,12 @@ impl<T> Reading<T> {
         self.at().map(|at| now.since(at))
     }
 
+    /// Whether there is an answer, be it that nothing can be known.
+    #[must_use]
+    pub fn asked(&self) -> bool {
+        self.reason() != Some(NOT_ASKED)
+    }
+
     /// Whether the value is older than three of its periods (and so must look stale). An absent reading is not stale.
     pub fn stale(&self, now: Stamp, period: Duration) -> bool {
         self.age(now).is_some_and(|age| age > period.saturating_mul(3))

@@ -239,6 +239,23 @@ pub enum Quit {
 }
 
 impl State {
+    /// Whether every node has answered once, or can't.
+    #[must_use]
+    pub fn nodes_answered(&self) -> bool {
+        self.observed.nodes.iter().all(|n| {
+            let asked =
+                n.memory.asked() && n.containers.asked() && n.gpus.asked() && n.sockets.asked() && n.fabric.asked();
+            n.link.is_down() || (n.link.usable() && asked)
+        })
+    }
+
+    /// Whether every node has told all that a plan rests on, or can't: a plan made earlier holds a pull of an image that may be there.
+    #[must_use]
+    pub fn plannable(&self) -> bool {
+        let images = self.observed.nodes.iter().all(|n| n.link.is_down() || n.image.asked());
+        images && self.nodes_answered()
+    }
+
     /// Nothing known yet.
     #[must_use]
     pub fn new(config: Arc<Config>, options: Options, started: Now) -> Self {

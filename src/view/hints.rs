@@ -19,11 +19,9 @@ pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect) {
     let keys = if scene.state.screen.mode == Mode::Question && secret {
         typing()
     } else {
-        let mut keys = bound(scene.state.screen.mode);
-        if scene.state.plan.as_ref().is_some_and(|p| !p.refusals.is_empty()) {
-            keys.retain(|(_, key, _)| *key != CONFIRM);
-        }
-        keys
+        // A plan that is refused can't be run.
+        let refused = scene.state.plan.as_ref().is_some_and(|p| !p.refusals.is_empty());
+        bound(scene.state.screen.mode, !refused)
     };
     for (i, (rank, key, word)) in keys.into_iter().enumerate() {
         let spans = vec![
@@ -38,14 +36,15 @@ pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect) {
     row.draw(canvas, area.x, area.y, area.width);
 }
 
-/// The key that runs a plan; on one that is refused it does nothing.
-const CONFIRM: &str = "Enter";
-
 /// Keys with what they do, and which go first.
 type Keys = Vec<(u8, &'static str, &'static str)>;
 
-fn bound(mode: Mode) -> Keys {
-    let hints = input::hints(mode).into_iter().enumerate();
+fn bound(mode: Mode, confirms: bool) -> Keys {
+    let runs = |b: &Binding| b.chords.iter().any(|(_, p)| *p == Press::Intent(Intent::Confirm));
+    let hints = input::hints(mode)
+        .into_iter()
+        .filter(|b| confirms || !runs(b))
+        .enumerate();
     hints
         .map(|(i, b)| {
             (

@@ -4,7 +4,7 @@ use ratatui::layout::Rect;
 
 use crate::domain::NodeId;
 use crate::domain::intent::Pane;
-use crate::domain::ray::{RayFacts, RayNode, RayVia};
+use crate::domain::ray::{RayFacts, RayNode, RayVia, gpus_match};
 use crate::model::State;
 use crate::model::schedule::ray_every;
 
@@ -12,7 +12,7 @@ use super::Scene;
 use super::age::Age;
 use super::canvas::Canvas;
 use super::regions::Regions;
-use super::standing::{Mark, gpus_as_expected};
+use super::standing::Mark;
 use super::widgets::boxes::frame;
 use super::widgets::row::Row;
 use super::words::{plural, reason, seconds};
@@ -59,7 +59,7 @@ fn title<'a>(scene: &Scene<'a>) -> Row<'a> {
         let alive = ray.alive().count();
         let gpus: f64 = ray.alive().map(|n| n.gpus).sum();
         let all = alive == state.config.nodes.len() && strangers(state, ray).next().is_none();
-        let all = all && gpus_as_expected(gpus, state.config.gpus());
+        let all = all && gpus_match(gpus, state.config.gpus());
         let style = age.tone(look, if all { look.good() } else { look.warn() });
         row.put(1, format!("{alive}/{} alive", state.config.nodes.len()), style);
         row.put(2, format!("{gpus:.0}/{} GPU", state.config.gpus()), style);
@@ -110,7 +110,7 @@ fn expected<'a>(scene: &Scene<'a>, ray: &'a RayFacts, id: NodeId) -> (bool, Row<
     let address = node.fabric_address.as_str();
     let alive = ray.alive_at(address);
     let dead = ray.nodes.iter().find(|n| !n.alive && n.address == address);
-    let right = |n: &RayNode| gpus_as_expected(n.gpus, node.gpus);
+    let right = |n: &RayNode| n.has_gpus(node.gpus);
     let mark = match (alive, dead) {
         _ if matches!(age, Age::Stale(_)) => Mark::Unknown,
         (Some(n), _) if right(n) => Mark::Yes,

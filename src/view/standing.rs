@@ -76,18 +76,13 @@ pub(super) fn container(state: &State, id: NodeId) -> Option<&Container> {
     state.observed.node(id)?.containers.value()?.named(name)
 }
 
-/// Whether Ray sees as many GPUs as the config expects, neither fewer nor more.
-pub(super) fn gpus_as_expected(seen: f64, expected: u32) -> bool {
-    (seen - f64::from(expected)).abs() < 0.5
-}
-
 /// Whether Ray has the node alive at exactly its fabric address, with its GPUs.
 fn member(state: &State, id: NodeId, ray: &RayFacts) -> bool {
     let found = state
         .config
         .node(id)
         .and_then(|n| Some((n, ray.alive_at(&n.fabric_address)?)));
-    found.is_some_and(|(node, seen)| gpus_as_expected(seen.gpus, node.gpus))
+    found.is_some_and(|(node, seen)| seen.has_gpus(node.gpus))
 }
 
 /// A node's place in the Ray cluster. What was seen too long ago says nothing of now.

@@ -51,9 +51,8 @@ impl<'a> Ctx<'a> {
         let address = self.address(node);
         let name = self.name(node);
         if let Some(found) = ray.alive_at(address) {
-            let expected = f64::from(self.config.node(node).map_or(0, |n| n.gpus));
-            let equal = (found.gpus - expected).abs() < 0.5;
-            return (!equal).then(|| format!("{name} has {} GPU at {address}", found.gpus));
+            let expected = self.config.node(node).map_or(0, |n| n.gpus);
+            return (!found.has_gpus(expected)).then(|| format!("{name} has {} GPU at {address}", found.gpus));
         }
         if let Some(stray) = stray_of(self.observed, self.config, ray, node) {
             return Some(format!("{name} registered at {}", stray.address));

@@ -77,7 +77,13 @@ impl Maker<'_> {
                 continue;
             }
             pulled = true;
-            let title = format!("pull {image} on {}", self.name(*node));
+            // Where nobody has looked yet the step will, and is skipped when it is there.
+            let unsure = if self.fails(&Condition::ImagePresent(*node)) {
+                ""
+            } else {
+                ", if it is not there"
+            };
+            let title = format!("pull {image} on {}{unsure}", self.name(*node));
             let command = engine::pull(self.config);
             let mut step = self.step(StepKind::Pull, Some(*node), title, self.config.limits.pull);
             step.before = vec![Condition::NodeReachable(*node)];
