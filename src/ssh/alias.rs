@@ -27,6 +27,8 @@ pub(super) struct Host {
     pub(super) keys: Vec<PathBuf>,
     /// Whether somebody named these keys; otherwise they are the usual ones, and missing files are no news.
     pub(super) named: bool,
+    /// User certificates that were named apart from the keys (`CertificateFile`), in order; those beside the keys are found there.
+    pub(super) certificates: Vec<PathBuf>,
     /// Whether no other key of the agent may be tried.
     pub(super) only_named: bool,
     /// Name and port under which known_hosts files hold its key.
@@ -89,6 +91,7 @@ pub(super) async fn resolve(target: &Target, has_via: bool) -> Result<Host, Link
         user,
         keys: keys.iter().map(|k| expand(k, home.as_deref())).collect(),
         named: named.iter().any(|key| !target.keys.is_empty() || !is_listed(key)),
+        certificates: Vec::new(),
         only_named: said.only_named,
         known_as,
     })

@@ -79,6 +79,7 @@ mod tests {
             user: user.into(),
             keys: Vec::new(),
             named: true,
+            certificates: Vec::new(),
             only_named: false,
             known_as: (name.into(), port),
         }
