@@ -63,6 +63,7 @@ impl Artist<'_> {
             .await?;
         self.press(Key::Esc);
         self.press(Key::Char('T'));
+        self.press(Key::Enter);
         self.until("some requests are over", tested).await?;
         let test = self.picture("test")?;
         Ok(vec![plan, loading, test])

@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::config::theme::Theme;
 use crate::domain::QuestionId;
 use crate::domain::intent::{Intent, Mode};
-use crate::drive::{Console, ForFront, LEAVE_WAIT};
+use crate::drive::{Console, ForFront, LEAVE_WAIT, Left};
 use crate::input::{self, Chord};
 use crate::view::{Look, Regions};
 
@@ -40,8 +40,8 @@ const PANIC: &str = "BRINGUP_PANIC";
 pub struct Ended {
     /// Why.
     pub how: How,
-    /// Steps' commands that were in flight, and where, a line each.
-    pub left: Vec<String>,
+    /// What was in flight and what goes on.
+    pub left: Left,
 }
 
 /// Why the console ended.

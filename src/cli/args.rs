@@ -99,8 +99,12 @@ pub enum Command {
 pub enum ConfigCommand {
     /// Print an example that documents every key
     Example,
-    /// Check the configuration and print what it comes to
-    Check,
+    /// Check the configuration and say what it comes to
+    Check {
+        /// Print all of it as JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Print where the configuration is looked for
     Path,
 }

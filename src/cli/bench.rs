@@ -9,7 +9,6 @@ use crate::domain::intent::Intent;
 use crate::domain::time::human;
 use crate::measure::Report;
 use crate::model::bench::BenchPhase;
-use crate::model::state::ServingState;
 use crate::report;
 
 use super::args::Args;
@@ -49,14 +48,12 @@ async fn test(headless: &mut Headless, json: bool) -> Exit {
         lost.iter().for_each(|line| out::say(line));
         return Exit::Unreachable;
     }
-    match &state.server.state {
-        ServingState::Answering | ServingState::Ready | ServingState::Degraded(_) => {}
-        other @ (ServingState::Unknown | ServingState::Down | ServingState::Loading | ServingState::Failed(_)) => {
-            out::error(&format!("the server is {}: nothing to test", other.word()));
-            return Exit::NotServing;
-        }
+    if let Some(why) = state.test_refusal() {
+        out::error(&why);
+        return Exit::NotServing;
     }
     headless.console.intent(Intent::Bench);
+    headless.console.intent(Intent::Confirm);
     let over = |s: &crate::model::State| {
         s.bench.as_ref().is_some_and(|b| match b.phase {
             BenchPhase::Running => false,

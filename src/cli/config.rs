@@ -1,12 +1,18 @@
 //! `config`: an example, a check, the places.
 
+use std::fmt::Write;
+use std::path::Path;
+
 use color_eyre::eyre::Result;
 
-use crate::config::{EXAMPLE, place};
+use crate::config::types::Engine;
+use crate::config::{Config, EXAMPLE, place};
+use crate::domain::HopId;
+use crate::plan::way;
 
 use super::args::{Args, ConfigCommand};
 use super::exit::Exit;
-use super::{out, start};
+use super::{out, paths, start};
 
 /// `bringup config`.
 ///
@@ -17,9 +23,13 @@ pub(super) fn config(args: &Args, what: &ConfigCommand) -> Result<Exit> {
         ConfigCommand::Example => {
             out::line(EXAMPLE.trim_end());
         }
-        ConfigCommand::Check => match start::load(args) {
-            Ok(config) => {
+        ConfigCommand::Check { json } => match start::load(args) {
+            Ok(config) if *json => {
                 out::line(&serde_json::to_string_pretty(&config)?);
+            }
+            Ok(config) => {
+                out::line(&summary(&config));
+                lacks(&config, &paths::home()?).iter().for_each(|note| out::say(note));
             }
             Err(exit) => return Ok(exit),
         },
@@ -34,4 +44,58 @@ pub(super) fn config(args: &Args, what: &ConfigCommand) -> Result<Exit> {
         },
     }
     Ok(Exit::Done)
+}
+
+/// What a configuration comes to, for a person.
+fn summary(config: &Config) -> String {
+    let mut text = format!("cluster {}\n", config.cluster);
+    let hop = |via: Option<HopId>| {
+        let name = via.and_then(|id| config.ssh.jump.get(id.index())).map(|h| h.name.as_str());
+        name.map(|name| format!(" through {name}")).unwrap_or_default()
+    };
+    for jump in &config.ssh.jump {
+        let _ok = writeln!(text, "jump    {}: {}{}", jump.name, way::user_at(&jump.login), hop(jump.via));
+    }
+    for node in &config.nodes {
+        let _ok = writeln!(
+            text,
+            "{:<7} {}: {}{}, fabric {}, {} GPU",
+            node.role.word(),
+            node.name,
+            way::user_at(&node.login),
+            hop(node.via),
+            node.fabric_address,
+            node.gpus
+        );
+    }
+    let engine = match config.engine {
+        Engine::VllmRay(_) => "vllm-ray",
+        Engine::Script(_) => "script",
+    };
+    let _ok = write!(
+        text,
+        "serve   {} with tensor parallel size {} on port {}, engine {engine}, container {}",
+        config.serve.name(),
+        config.serve.tensor_parallel_size,
+        config.serve.port,
+        config.container.name
+    );
+    text
+}
+
+/// What the file names and this machine lacks. Not wrong as such: an agent may hold the key, and not every command needs the variable.
+fn lacks(config: &Config, home: &Path) -> Vec<String> {
+    let logins = config.ssh.jump.iter().map(|h| &h.login);
+    let mut keys: Vec<&String> = logins
+        .chain(config.nodes.iter().map(|n| &n.login))
+        .flat_map(|login| &login.keys)
+        .collect();
+    keys.sort();
+    keys.dedup();
+    let missing = keys.into_iter().filter(|key| !paths::expand(key, home).exists());
+    let mut all: Vec<String> = missing.map(|key| format!("note: the key {key} is not there")).collect();
+    let names = [&config.api_key_env, &config.hf_token_env].into_iter().flatten();
+    let unset = names.filter(|name| std::env::var_os(name).is_none_or(|v| v.is_empty()));
+    all.extend(unset.map(|name| format!("note: the variable {name} is not set here")));
+    all
 }

@@ -7,7 +7,6 @@ use tokio::time::Instant;
 
 use crate::config::Config;
 use crate::config::types::Node;
-use crate::domain::container::ContainerState;
 use crate::domain::intent::Intent;
 use crate::domain::link::LinkState;
 use crate::domain::serving::Health;
@@ -122,16 +121,8 @@ impl Headless {
         if exit != Exit::Terminated {
             let _late = tokio::time::timeout(LEAVE_WAIT, self.last_commands()).await;
         }
-        let goes_on = match exit {
-            Exit::Interrupted | Exit::Terminated => running(self.console.state()),
-            Exit::Done | Exit::Failed | Exit::Usage | Exit::Unreachable | Exit::NotServing => Vec::new(),
-        };
-        for line in self.console.shutdown().await {
-            out::cut_short(&line);
-        }
-        for line in goes_on {
-            out::say(&line);
-        }
+        let left = self.console.shutdown().await;
+        out::left(&left, matches!(exit, Exit::Interrupted | Exit::Terminated));
         exit
     }
 
@@ -172,45 +163,6 @@ pub(super) fn server_answered(state: &State) -> bool {
             | ServingState::Failed(_) => true,
         },
     }
-}
-
-/// What runs on the nodes and goes on without the console, as far as it was seen.
-fn running(state: &State) -> Vec<String> {
-    let config = &state.config;
-    let name = &config.container.name;
-    let mut all = Vec::new();
-    for (id, seen) in config.node_ids().zip(&state.observed.nodes) {
-        let node = config.node_name(id);
-        if !seen.link.usable() {
-            all.push(format!("not known what runs on {node}: it can't be reached"));
-            continue;
-        }
-        match seen.containers.value() {
-            Some(containers)
-                if containers
-                    .named(name)
-                    .is_some_and(|c| c.state == ContainerState::Running) =>
-            {
-                all.push(format!("left running on {node}: container {name}"));
-            }
-            Some(_) => {}
-            None => all.push(format!("not known what runs on {node}")),
-        }
-        match seen.serve.value() {
-            Some(serve) if !serve.processes.is_empty() => {
-                all.push(format!(
-                    "left running on {node}: the model server, {}",
-                    state.server.state.word()
-                ));
-            }
-            None if id == config.head() => all.push(format!("not known whether the model server runs on {node}")),
-            Some(_) | None => {}
-        }
-    }
-    if all.is_empty() {
-        all.push("nothing of the cluster was left running".to_owned());
-    }
-    all
 }
 
 /// The hops and nodes that can't be used, each with why and what to do.

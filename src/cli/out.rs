@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
+use crate::drive::Left;
+
 /// Whether a result could not be written.
 static LOST: AtomicBool = AtomicBool::new(false);
 
@@ -45,11 +47,16 @@ pub(super) fn error(text: &str) {
     say(&format!("bringup: {text}"));
 }
 
-/// Says of a step's command that was in flight when the console left what became of it.
-pub(super) fn cut_short(command: &str) {
-    say(&format!(
-        "ended there as the console left; what it had started may go on, so look before you go on: {command}"
-    ));
+/// Says what became of step commands that were in flight when the console left, and, where a job was broken off, what goes on without it.
+pub(super) fn left(left: &Left, broken_off: bool) {
+    for command in &left.cut_short {
+        say(&format!(
+            "ended there as the console left; what it had started may go on, so look before you go on: {command}"
+        ));
+    }
+    if broken_off {
+        left.goes_on.iter().for_each(|line| say(line));
+    }
 }
 
 /// Whether a person can answer.

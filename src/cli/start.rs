@@ -121,9 +121,7 @@ pub(super) async fn console_on(args: &Args, config: Config) -> Result<Exit> {
     };
     let _log = logfile::start(&args.log_level);
     let ended = app::run_console(open(args, config, false)?, theme).await?;
-    for line in &ended.left {
-        out::cut_short(line);
-    }
+    out::left(&ended.left, ended.left.mid_run || ended.how != How::Quit);
     Ok(match ended.how {
         How::Quit => Exit::Done,
         How::Interrupted => Exit::Interrupted,

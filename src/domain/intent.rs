@@ -44,6 +44,8 @@ pub enum Mode {
     Panes,
     /// A plan that waits for Enter.
     Plan,
+    /// A throughput test that waits for Enter.
+    Test,
     /// The steps of a run.
     Run,
     /// Which stop is wanted.
@@ -76,11 +78,11 @@ pub enum Intent {
     Plan(Action),
     /// Ask which stop is wanted.
     StopMenu,
-    /// Run the shown plan.
+    /// Run the shown plan, or start the shown test.
     Confirm,
     /// Start no further step of the run that is under way.
     StopRun,
-    /// Start the throughput test, or cancel one that runs.
+    /// Show what the throughput test would send, or cancel one that runs.
     Bench,
     /// Back: close what is open.
     Back,

@@ -200,9 +200,16 @@ impl Console {
         }
     }
 
-    /// Leaves now. A step's command that is in flight ends with its connection; which these are, and where, comes back.
-    pub async fn shutdown(mut self) -> Vec<String> {
-        let left = self.in_flight().collect();
+    /// Leaves now. A step's command that is in flight ends with its connection.
+    pub async fn shutdown(mut self) -> Left {
+        let left = Left {
+            cut_short: self.in_flight().collect(),
+            mid_run: self.state.run.as_ref().is_some_and(|run| match run.outcome() {
+                None | Some(RunOutcome::Aborted | RunOutcome::Unknown) => true,
+                Some(RunOutcome::Done | RunOutcome::Failed) => false,
+            }),
+            goes_on: report::left::running(&self.state),
+        };
         self.bench.cancel();
         let stops = self.nodes.into_iter().map(NodeHandle::stop);
         // The actors' last words have nowhere to go.
@@ -222,6 +229,17 @@ impl Console {
             .filter(|c| c.purpose == Purpose::Step && c.ended.is_none())
             .map(|c| format!("{} on {}", c.command.line(), self.state.config.node_name(c.node)))
     }
+}
+
+/// What a console leaves behind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Left {
+    /// Steps' commands that were in flight, and where, a line each.
+    pub cut_short: Vec<String>,
+    /// Whether the latest run had not come to its end.
+    pub mid_run: bool,
+    /// What runs on the nodes and goes on without a console, as far as it was seen, a line each.
+    pub goes_on: Vec<String>,
 }
 
 /// The ticker of the loop.

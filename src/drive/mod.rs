@@ -12,5 +12,5 @@ mod questions;
 mod server;
 mod setup;
 
-pub use console::{Console, ForFront, LEAVE_WAIT};
+pub use console::{Console, ForFront, LEAVE_WAIT, Left};
 pub use setup::{LOG_BYTES, Setup, StartError};

@@ -111,7 +111,9 @@ impl Console {
         let model = config.serve.name().to_owned();
         let server = ServerAsker::new(client.clone(), feed.clone(), head, model.clone(), config.serve.port);
         let bench = BenchRunner::new(client, feed.clone(), model, results);
-        let state = State::new(config, options, feed.now());
+        let unset = unset(&config);
+        let mut state = State::new(config, options, feed.now());
+        state.unset = unset;
         Ok(Self {
             state,
             feed,
@@ -170,6 +172,12 @@ fn target(name: &str, login: &Login, home: &Path) -> Target {
 fn masker(config: &Config) -> Masker {
     let names = [&config.api_key_env, &config.hf_token_env];
     Masker::new(names.into_iter().flatten().filter_map(|name| std::env::var(name).ok()))
+}
+
+/// The variables that the configuration names for secrets and that are not set here.
+fn unset(config: &Config) -> Vec<String> {
+    let names = [&config.api_key_env, &config.hf_token_env].into_iter().flatten();
+    names.filter(|name| secret(name).is_none()).cloned().collect()
 }
 
 fn secret(name: &str) -> Option<SecretString> {

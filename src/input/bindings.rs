@@ -54,7 +54,7 @@ impl Group {
     #[must_use]
     pub fn title(self) -> &'static str {
         match self {
-            Self::Cluster => "Act on the cluster: each but T shows its plan first",
+            Self::Cluster => "Act on the cluster: each shows its plan first",
             Self::Plan => "A plan",
             Self::Stop => "Stop",
             Self::Question => "A host key that is not known",
@@ -66,12 +66,20 @@ impl Group {
 /// Where nothing hides the panes, or only the steps of a run do.
 const ACT: &[Mode] = &[Mode::Panes, Mode::Run];
 /// Where text can be longer than its place.
-const SCROLL: &[Mode] = &[Mode::Panes, Mode::Plan, Mode::Run, Mode::Commands, Mode::Help];
+const SCROLL: &[Mode] = &[
+    Mode::Panes,
+    Mode::Plan,
+    Mode::Test,
+    Mode::Run,
+    Mode::Commands,
+    Mode::Help,
+];
 /// Where one may look at something else and lose nothing.
 const LOOK: &[Mode] = &[Mode::Panes, Mode::Run, Mode::Commands, Mode::Help];
 /// What stands over the panes and can be closed.
 const OVER: &[Mode] = &[
     Mode::Plan,
+    Mode::Test,
     Mode::Run,
     Mode::StopMenu,
     Mode::Commands,
@@ -82,6 +90,7 @@ const OVER: &[Mode] = &[
 const LETTERS: &[Mode] = &[
     Mode::Panes,
     Mode::Plan,
+    Mode::Test,
     Mode::Run,
     Mode::StopMenu,
     Mode::Commands,
@@ -91,6 +100,7 @@ const LETTERS: &[Mode] = &[
 const ALL: &[Mode] = &[
     Mode::Panes,
     Mode::Plan,
+    Mode::Test,
     Mode::Run,
     Mode::StopMenu,
     Mode::Commands,
@@ -163,9 +173,9 @@ pub const BINDINGS: &[Binding] = &[
     Binding {
         keys: "Enter",
         hint: "run it",
-        help: "run the plan that is shown",
+        help: "run what is shown: a plan, or the throughput test",
         group: Group::Plan,
-        modes: &[Mode::Plan],
+        modes: &[Mode::Plan, Mode::Test],
         chords: &[key(Key::Enter, Intent::Confirm)],
     },
     Binding {

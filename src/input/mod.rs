@@ -49,9 +49,10 @@ mod tests {
     use crate::domain::intent::{Action, Scroll};
     use crate::domain::question::Answer;
 
-    const MODES: [Mode; 7] = [
+    const MODES: [Mode; 8] = [
         Mode::Panes,
         Mode::Plan,
+        Mode::Test,
         Mode::Run,
         Mode::StopMenu,
         Mode::Commands,
@@ -168,7 +169,7 @@ mod tests {
             .into_iter()
             .filter(|m| intent(*m, enter, ASKED).is_some())
             .collect();
-        assert_eq!(runs, [Mode::Plan]);
+        assert_eq!(runs, [Mode::Plan, Mode::Test]);
         assert_eq!(intent(Mode::Plan, enter, None), Some(Intent::Confirm));
     }
 

@@ -1,4 +1,7 @@
-//! Progress bars as tqdm prints them, and the `(Name key=value)` prefixes that Ray and vLLM put before a line.
+//! Lines that are the next state of an earlier one: progress bars as tqdm prints them and the access lines of polls; and the `(Name key=value)` prefixes that Ray and vLLM put before a line.
+
+/// What is asked of a model server again and again, by this console and by other monitors.
+const POLLED: [&str; 3] = ["/health", "/metrics", "/v1/models"];
 
 /// What a progress bar is of, so that its next state can take the place of this one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -24,6 +27,20 @@ impl Bar {
         let mut key = prefix.trim_end().to_owned();
         key.push_str(stable(description).trim_end_matches([':', ' ']));
         Some(Self { key, percent })
+    }
+
+    /// Reads an access line of a server that is looked at again and again and says that it is well:
+    /// `INFO:     127.0.0.1:44396 - "GET /health HTTP/1.1" 200 OK`, as uvicorn prints it. This console's own questions would otherwise push
+    /// everything else out of sight. An answer other than 200 is news and stays a line of its own.
+    #[must_use]
+    pub fn poll(text: &str) -> Option<Self> {
+        let (_, request) = text.split_once("\"GET ")?;
+        let (path, answer) = request.split_once(" HTTP/")?;
+        let well = answer.split_once('"').is_some_and(|(_, status)| status.trim() == "200 OK");
+        (well && POLLED.contains(&path)).then(|| Self {
+            key: format!("GET {path}"),
+            percent: 0,
+        })
     }
 
     /// What it costs in memory beside itself.
@@ -114,6 +131,33 @@ mod tests {
         ];
         for (text, expected) in cases {
             assert_eq!(Bar::read(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn polls_that_went_well_are_read_and_nothing_else() {
+        let cases = [
+            (
+                "(APIServer pid=24) INFO:     127.0.0.1:44396 - \"GET /health HTTP/1.1\" 200 OK",
+                bar("GET /health", 0),
+            ),
+            (
+                "INFO:     127.0.0.1:1 - \"GET /v1/models HTTP/1.1\" 200 OK",
+                bar("GET /v1/models", 0),
+            ),
+            (
+                "INFO:     127.0.0.1:44396 - \"GET /health HTTP/1.1\" 503 Service Unavailable",
+                None,
+            ),
+            (
+                "INFO:     127.0.0.1:44396 - \"POST /v1/completions HTTP/1.1\" 200 OK",
+                None,
+            ),
+            ("INFO:     127.0.0.1:44396 - \"GET /metrics2 HTTP/1.1\" 200 OK", None),
+            ("GET \"GET ", None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(Bar::poll(text), expected, "{text}");
         }
     }
 

@@ -220,6 +220,23 @@ mod tests {
     }
 
     #[test]
+    fn polls_do_not_push_what_matters_out_of_sight() {
+        let mut ring = Ring::new(1 << 20);
+        fill(&mut ring, b"ready\n");
+        for port in 0..50 {
+            for path in ["health", "metrics"] {
+                let line = format!("INFO:     127.0.0.1:{port} - \"GET /{path} HTTP/1.1\" 200 OK\n");
+                fill(&mut ring, line.as_bytes());
+            }
+        }
+        let newest = |path: &str| format!("INFO:     127.0.0.1:49 - \"GET /{path} HTTP/1.1\" 200 OK");
+        assert_eq!(
+            texts(&ring.tail(9)),
+            ["ready", &newest("health"), &newest("metrics")]
+        );
+    }
+
+    #[test]
     fn bars_of_other_owners_and_a_second_run_have_lines_of_their_own() {
         let mut ring = Ring::new(1 << 20);
         fill(

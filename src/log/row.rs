@@ -106,9 +106,9 @@ impl Row {
     fn line(&self, stream: Stream, live: bool) -> Line {
         let mut bar = None;
         let mut owner: &[Cell] = &[];
-        if self.cells.iter().any(|c| c.ch == '%') {
+        if self.cells.iter().any(|c| matches!(c.ch, '%' | '"')) {
             let text = self.text();
-            bar = Bar::read(&text);
+            bar = Bar::read(&text).or_else(|| Bar::poll(&text));
             if bar.is_some() && !self.owner.is_empty() && prefix_len(&text) == 0 {
                 owner = &self.owner;
                 let owned: String = owner.iter().map(|c| c.ch).collect();

@@ -1,14 +1,16 @@
 //! What a person wants, and questions to that person.
 
+use std::collections::BTreeSet;
+
 use crate::domain::effect::Effect;
 use crate::domain::intent::{Action, Intent, Mode, Pane, Scroll};
 use crate::domain::question::{Answer, Question};
 use crate::domain::{NodeId, Source};
-use crate::plan;
+use crate::plan::{self, Plan, Refusal};
 
 use super::bench::BenchView;
 use super::run;
-use super::state::{Quit, ServingState, State};
+use super::state::{Quit, State};
 use super::update::notice;
 
 /// Open questions kept; a further one is answered with no.
@@ -19,6 +21,7 @@ pub(super) fn take(state: &mut State, intent: Intent, effects: &mut Vec<Effect>)
     match intent {
         Intent::Plan(action) => show_plan(state, action),
         Intent::StopMenu => open(state, Mode::StopMenu),
+        Intent::Confirm if state.screen.mode == Mode::Test => start_test(state, effects),
         Intent::Confirm => run::confirm(state, effects),
         Intent::Bench => bench(state, effects),
         Intent::Back => back(state, effects),
@@ -64,32 +67,47 @@ pub(super) fn asked(state: &mut State, question: Question, effects: &mut Vec<Eff
 }
 
 fn show_plan(state: &mut State, action: Action) {
-    let plan = plan::make(action, &state.config, &state.observed, state.now);
+    let mut plan = plan::make(action, &state.config, &state.observed, state.now);
+    plan.refusals.extend(unset(&plan, &state.unset));
     state.plan = Some(plan);
     open(state, Mode::Plan);
 }
 
+/// The variables that commands of a plan want and that are not set: better said before the first step than in the middle of the run.
+fn unset(plan: &Plan, unset: &[String]) -> Vec<Refusal> {
+    let commands = plan.steps.iter().flat_map(|s| &s.commands);
+    let wanted: BTreeSet<&String> = commands
+        .filter_map(|c| Some(&c.command.secret.as_ref()?.from_env))
+        .filter(|name| unset.contains(name))
+        .collect();
+    let refusal = |name: &String| Refusal {
+        text: format!("the variable {name} is not set here, and a command of this plan hands its value to a node"),
+        fix: Some(format!(
+            "export {name} and start bringup again, or take its name out of the configuration"
+        )),
+    };
+    wanted.into_iter().map(refusal).collect()
+}
+
+/// A test that runs is cancelled; else what one would send is shown.
 fn bench(state: &mut State, effects: &mut Vec<Effect>) {
     if state.bench.as_ref().is_some_and(BenchView::running) {
         effects.push(Effect::CancelBench);
+    } else {
+        open(state, Mode::Test);
+    }
+}
+
+fn start_test(state: &mut State, effects: &mut Vec<Effect>) {
+    if let Some(why) = state.test_refusal() {
+        notice(state, Source::Operator, why);
         return;
     }
-    match &state.server.state {
-        ServingState::Answering | ServingState::Ready | ServingState::Degraded(_) => {
-            let profile = state.config.bench.clone();
-            state.bench = Some(BenchView::new(profile.clone(), state.now.stamp));
-            state.screen.focus = Pane::Bench;
-            open(state, Mode::Panes);
-            effects.push(Effect::StartBench(profile));
-        }
-        other @ (ServingState::Unknown | ServingState::Down | ServingState::Loading | ServingState::Failed(_)) => {
-            let text = format!(
-                "the throughput test needs a server that answers; this one is {}",
-                other.word()
-            );
-            notice(state, Source::Operator, text);
-        }
-    }
+    let profile = state.config.bench.clone();
+    state.bench = Some(BenchView::new(profile.clone(), state.now.stamp));
+    state.screen.focus = Pane::Bench;
+    open(state, Mode::Panes);
+    effects.push(Effect::StartBench(profile));
 }
 
 fn back(state: &mut State, effects: &mut Vec<Effect>) {
@@ -107,7 +125,7 @@ fn back(state: &mut State, effects: &mut Vec<Effect>) {
                 open(state, Mode::Panes);
             }
         }
-        Mode::Run | Mode::StopMenu | Mode::Commands | Mode::Help => open(state, Mode::Panes),
+        Mode::Test | Mode::Run | Mode::StopMenu | Mode::Commands | Mode::Help => open(state, Mode::Panes),
     }
 }
 
@@ -175,7 +193,7 @@ fn copy(state: &State, effects: &mut Vec<Effect>) {
     let text = match state.screen.mode {
         Mode::Plan => state.plan.as_ref().map(|p| plan::script(p, &state.config)),
         Mode::Run => run::fix(state),
-        Mode::Panes | Mode::StopMenu | Mode::Commands | Mode::Help | Mode::Question => {
+        Mode::Panes | Mode::Test | Mode::StopMenu | Mode::Commands | Mode::Help | Mode::Question => {
             Some(super::tunnel_line(&state.config))
         }
     };

@@ -34,6 +34,8 @@ pub struct State {
     pub config: Arc<Config>,
     /// Switches of this console.
     pub options: Options,
+    /// Variables that the configuration names for secrets and that the console's environment lacks.
+    pub unset: Vec<String>,
     /// When the console started.
     pub started: Now,
     /// Time of the latest event.
@@ -165,6 +167,15 @@ impl ServingState {
             Self::Failed(_) => "failed",
         }
     }
+
+    /// Whether the server answers requests, as far as is known.
+    #[must_use]
+    pub fn answers(&self) -> bool {
+        match self {
+            Self::Answering | Self::Ready | Self::Degraded(_) => true,
+            Self::Unknown | Self::Down | Self::Loading | Self::Failed(_) => false,
+        }
+    }
 }
 
 /// One command in the list.
@@ -256,7 +267,7 @@ impl State {
         images && self.nodes_answered()
     }
 
-    /// Nothing known yet.
+    /// Nothing known yet; [`State::unset`] is for the caller to fill.
     #[must_use]
     pub fn new(config: Arc<Config>, options: Options, started: Now) -> Self {
         let nodes = config.nodes.len();
@@ -266,6 +277,7 @@ impl State {
             observed: Observed::of(nodes),
             config,
             options,
+            unset: Vec::new(),
             started,
             now: started,
             server: ServerView::default(),
@@ -304,10 +316,19 @@ impl State {
         let runs = head
             .and_then(|n| n.serve.value())
             .is_some_and(|s| !s.processes.is_empty());
-        runs || match self.server.state {
-            ServingState::Loading | ServingState::Answering | ServingState::Ready | ServingState::Degraded(_) => true,
-            ServingState::Unknown | ServingState::Down | ServingState::Failed(_) => false,
-        }
+        runs || self.server.state == ServingState::Loading || self.server.state.answers()
+    }
+
+    /// Why a throughput test can't be started now; `None` when it can.
+    #[must_use]
+    pub fn test_refusal(&self) -> Option<String> {
+        let state = &self.server.state;
+        (!state.answers()).then(|| {
+            format!(
+                "a throughput test needs a server that answers; this one is {}",
+                state.word()
+            )
+        })
     }
 
     /// The node whose log is in front, when one is.

@@ -8,7 +8,7 @@ use crate::domain::command::{Command, Exit};
 use crate::domain::container::{Container, ContainerFacts, ContainerState, Labels};
 use crate::domain::effect::Effect;
 use crate::domain::event::{CommandDone, CommandStart, Event, EventKind, Facts, ProbeId, Purpose};
-use crate::domain::intent::{Action, Intent, Pane, Scroll};
+use crate::domain::intent::{Action, Intent, Mode, Pane, Scroll};
 use crate::domain::link::{LinkError, LinkErrorKind, LinkState};
 use crate::domain::load::{LineFact, Stage};
 use crate::domain::ray::{RayFacts, RayNode, RayVia};
@@ -674,7 +674,46 @@ fn a_test_needs_a_server_that_answers() {
     let mut told = Told::serving(Options::default());
     told.server(100, ServerFacts::Health(Health::Refused));
     assert!(told.wants(Intent::Bench).is_empty());
-    assert!(told.0.notices.back().is_some_and(|n| n.text.contains("loading")));
+    assert!(told.0.test_refusal().is_some_and(|why| why.contains("loading")));
+    assert!(told.wants(Intent::Confirm).is_empty());
+    assert!(told.0.bench.is_none());
     told.healthy(200, 1.0);
-    assert!(matches!(told.wants(Intent::Bench)[..], [Effect::StartBench(_)]));
+    assert_eq!(told.0.test_refusal(), None);
+    assert!(matches!(told.wants(Intent::Confirm)[..], [Effect::StartBench(_)]));
+}
+
+#[test]
+fn a_test_is_shown_before_it_starts_and_cancelled_at_once() {
+    let mut told = Told::serving(Options::default());
+    told.healthy(200, 1.0);
+    assert!(told.wants(Intent::Bench).is_empty());
+    assert_eq!((told.0.screen.mode, told.0.bench.is_none()), (Mode::Test, true));
+    assert!(told.wants(Intent::Back).is_empty());
+    assert!(told.wants(Intent::Confirm).is_empty(), "what was left is not started");
+    told.wants(Intent::Bench);
+    assert!(matches!(told.wants(Intent::Confirm)[..], [Effect::StartBench(_)]));
+    assert_eq!((told.0.screen.mode, told.0.screen.focus), (Mode::Panes, Pane::Bench));
+    assert_eq!(told.wants(Intent::Bench), [Effect::CancelBench]);
+    assert_eq!(told.0.screen.mode, Mode::Panes);
+}
+
+#[test]
+fn a_plan_that_wants_a_variable_which_is_not_set_is_refused_before_its_first_step() {
+    let mut config = config::parse(EXAMPLE, "config.example.toml").unwrap();
+    config.hf_token_env = Some("MY_HF".to_owned());
+    let mut state = State::new(Arc::new(config), Options::default(), Now::default());
+    let refused = |state: &mut State, action| {
+        let event = Event {
+            source: Source::Operator,
+            at: Now::default(),
+            kind: EventKind::Intent(Intent::Plan(action)),
+        };
+        update(state, event);
+        let plan = state.plan.as_ref().unwrap();
+        plan.refusals.iter().filter(|r| r.text.contains("MY_HF")).count()
+    };
+    assert_eq!(refused(&mut state, Action::Head), 0);
+    state.unset = vec!["MY_HF".to_owned()];
+    assert_eq!(refused(&mut state, Action::Head), 1);
+    assert_eq!(refused(&mut state, Action::StopAll), 0, "stopping wants no token");
 }

@@ -1,10 +1,11 @@
-//! The state as JSON: what `status --json` and `up --json` print.
+//! The state as JSON: what `status --json` and `up --json` print; and what is said of it at the end.
 //!
 //! Owns the shape of the machine-readable output. Never decides anything: it says what the state says, with ages and reasons.
 //!
 //! Invariant: where nothing is known the value is null and a `reason` stands beside it.
 
 pub mod bench;
+pub mod left;
 mod reading;
 pub mod status;
 pub mod step;

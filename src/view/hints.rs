@@ -19,9 +19,7 @@ pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect) {
     let keys = if scene.state.screen.mode == Mode::Question && secret {
         typing()
     } else {
-        // A plan that is refused can't be run.
-        let refused = scene.state.plan.as_ref().is_some_and(|p| !p.refusals.is_empty());
-        bound(scene.state.screen.mode, !refused)
+        bound(scene.state.screen.mode, !refused(scene))
     };
     for (i, (rank, key, word)) in keys.into_iter().enumerate() {
         let spans = vec![
@@ -34,6 +32,14 @@ pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect) {
         }
     }
     row.draw(canvas, area.x, area.y, area.width);
+}
+
+/// Whether what is shown can't be run.
+fn refused(scene: &Scene<'_>) -> bool {
+    if scene.state.screen.mode == Mode::Test {
+        return scene.state.test_refusal().is_some();
+    }
+    scene.state.plan.as_ref().is_some_and(|p| !p.refusals.is_empty())
 }
 
 /// Keys with what they do, and which go first.

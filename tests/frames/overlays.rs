@@ -150,3 +150,21 @@ fn a_run_out_of_sight_is_told_above_the_keys() {
     let text = shot(&state, &Default::default(), (120, 40)).text();
     assert!(text.contains("bring everything up lost track at step"), "{text}");
 }
+
+#[test]
+fn a_throughput_test_says_what_it_sends() {
+    let state = in_mode(ready(example()), Mode::Test);
+    let all = shot(&state, &Default::default(), (140, 60)).text().replace('┃', " ");
+    let all = all.split_whitespace().collect::<Vec<_>>().join(" ");
+    let p = &state.config.bench;
+    for part in [
+        format!("{} requests, {} at a time", p.requests, p.concurrency),
+        format!("made to {} tokens", p.prompt_tokens),
+        "http://192.168.200.12:".to_owned(),
+        "nothing is sent before Enter".to_owned(),
+    ] {
+        assert!(all.contains(&part), "{part}\n{all}");
+    }
+    snapshot("test", state);
+    snapshot("test_refused", in_mode(known(), Mode::Test));
+}

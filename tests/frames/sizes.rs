@@ -13,9 +13,10 @@ use crate::build::*;
 use crate::runs::*;
 use crate::shot::shot;
 
-const MODES: [Mode; 7] = [
+const MODES: [Mode; 8] = [
     Mode::Panes,
     Mode::Plan,
+    Mode::Test,
     Mode::Run,
     Mode::StopMenu,
     Mode::Commands,

@@ -6,6 +6,7 @@ mod plan;
 mod question;
 pub(super) mod run;
 mod stop;
+mod test;
 
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -31,6 +32,7 @@ pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect, regio
     match scene.state.screen.mode {
         Mode::Panes | Mode::Run => {}
         Mode::Plan => plan::draw(scene, canvas, area, regions),
+        Mode::Test => test::draw(scene, canvas, area, regions),
         Mode::StopMenu => stop::draw(scene, canvas, area, regions),
         Mode::Commands => commands::draw(scene, canvas, area, regions),
         Mode::Help => help::draw(scene, canvas, area, regions),
