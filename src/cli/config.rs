@@ -50,11 +50,19 @@ pub(super) fn config(args: &Args, what: &ConfigCommand) -> Result<Exit> {
 fn summary(config: &Config) -> String {
     let mut text = format!("cluster {}\n", config.cluster);
     let hop = |via: Option<HopId>| {
-        let name = via.and_then(|id| config.ssh.jump.get(id.index())).map(|h| h.name.as_str());
+        let name = via
+            .and_then(|id| config.ssh.jump.get(id.index()))
+            .map(|h| h.name.as_str());
         name.map(|name| format!(" through {name}")).unwrap_or_default()
     };
     for jump in &config.ssh.jump {
-        let _ok = writeln!(text, "jump    {}: {}{}", jump.name, way::user_at(&jump.login), hop(jump.via));
+        let _ok = writeln!(
+            text,
+            "jump    {}: {}{}",
+            jump.name,
+            way::user_at(&jump.login),
+            hop(jump.via)
+        );
     }
     for node in &config.nodes {
         let _ok = writeln!(

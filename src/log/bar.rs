@@ -36,7 +36,9 @@ impl Bar {
     pub fn poll(text: &str) -> Option<Self> {
         let (_, request) = text.split_once("\"GET ")?;
         let (path, answer) = request.split_once(" HTTP/")?;
-        let well = answer.split_once('"').is_some_and(|(_, status)| status.trim() == "200 OK");
+        let well = answer
+            .split_once('"')
+            .is_some_and(|(_, status)| status.trim() == "200 OK");
         (well && POLLED.contains(&path)).then(|| Self {
             key: format!("GET {path}"),
             percent: 0,

@@ -230,10 +230,7 @@ mod tests {
             }
         }
         let newest = |path: &str| format!("INFO:     127.0.0.1:49 - \"GET /{path} HTTP/1.1\" 200 OK");
-        assert_eq!(
-            texts(&ring.tail(9)),
-            ["ready", &newest("health"), &newest("metrics")]
-        );
+        assert_eq!(texts(&ring.tail(9)), ["ready", &newest("health"), &newest("metrics")]);
     }
 
     #[test]

@@ -280,3 +280,21 @@ fn a_server_that_is_gone_has_no_load() {
     state.server.state = ServingState::Down;
     assert!(!text(&state).contains("done, the server listens"));
 }
+
+#[test]
+fn a_load_that_nobody_sees_any_more_has_no_bar_and_no_time_left() {
+    let mut state = loading(example());
+    let text = |state: &State| shot(state, &LogWindows::default(), (120, 40)).text();
+    assert!(text(&state).contains("weights 25/41"));
+    for link in [refused(), LinkState::Silent { since: ago(5).stamp }] {
+        state.observed.nodes[0].link = link;
+        let seen = text(&state);
+        let (_, row) = seen.split_once("load ").expect("a row of the load");
+        let row = row.lines().next().unwrap_or_default();
+        assert!(
+            row.contains("last seen: weights") && row.contains("not known now"),
+            "{row}"
+        );
+        assert!(!row.contains("eta") && !row.contains("25/41"), "{row}");
+    }
+}

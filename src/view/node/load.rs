@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::domain::NodeId;
+use crate::domain::link::LinkState;
 use crate::domain::load::Stage;
 use crate::view::Scene;
 use crate::view::top::load_bar;
@@ -29,6 +30,16 @@ pub(super) fn row<'a>(scene: &Scene<'a>, id: NodeId, dense: bool) -> Row<'a> {
     }
     let load = &node.load;
     let with_head = head_stage(scene, id);
+    // What this row is read from: the node's own log, else the head's.
+    let from = if load.stage.is_some() {
+        id
+    } else {
+        scene.state.config.head()
+    };
+    if !reached(scene, from) {
+        last_seen(scene, load.stage.map(|(stage, _)| stage).or(with_head), &mut row);
+        return row;
+    }
     match load.stage {
         None if with_head == Some(Stage::Listening) => {
             row.put(0, "done, with the head", look.good());
@@ -72,6 +83,25 @@ pub(super) fn row<'a>(scene: &Scene<'a>, id: NodeId, dense: bool) -> Row<'a> {
         row.put(1, text, style).right();
     }
     row
+}
+
+/// Whether a node says now what it says.
+pub(super) fn reached(scene: &Scene<'_>, id: NodeId) -> bool {
+    scene.state.observed.node(id).is_some_and(|n| match n.link {
+        LinkState::Up => true,
+        LinkState::Idle
+        | LinkState::Connecting
+        | LinkState::Asking
+        | LinkState::Silent { .. }
+        | LinkState::Down { .. } => false,
+    })
+}
+
+/// A load whose node is out of sight: nobody knows how far it is now, so there is no bar and no time left.
+fn last_seen(scene: &Scene<'_>, stage: Option<Stage>, row: &mut Row<'_>) {
+    let stage = stage.map_or("nothing", Stage::word);
+    row.put(0, format!("last seen: {stage}"), scene.look.dim());
+    row.put(1, "not known now", scene.look.warn());
 }
 
 /// The stage of the head's load, for a worker: its own engine prints little or nothing.

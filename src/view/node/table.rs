@@ -18,6 +18,7 @@ use crate::view::widgets::row::Row;
 use crate::view::words::{NOTHING, gib, plural};
 
 use super::container;
+use super::load::reached;
 use super::memory::share;
 
 /// Longest name that keeps its column.
@@ -104,6 +105,10 @@ fn load(scene: &Scene<'_>, id: NodeId) -> (String, Style) {
     }
     if !scene.state.loads() {
         return (NOTHING.to_owned(), look.dim());
+    }
+    if !reached(scene, id) {
+        let stage = load.stage.map_or("?", |(stage, _)| stage.word());
+        return (format!("last {stage}"), look.dim());
     }
     match (load.stage, load.bar) {
         (Some((stage, _)), Some(bar)) => (format!("{} {}/{}", stage.word(), bar.done, bar.total), look.text()),

@@ -45,13 +45,7 @@ pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect, regio
 
 /// Requests of others that the server works on.
 fn running(scene: &Scene<'_>) -> Option<u64> {
-    let running = scene
-        .state
-        .observed
-        .server
-        .metrics
-        .value()
-        .and_then(|m| m.running)?;
+    let running = scene.state.observed.server.metrics.value().and_then(|m| m.running)?;
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
