@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use super::alias::Host;
 use super::errors::{fragment, link_error, printable};
 use super::fix;
-use super::keys::Keyring;
+use super::keyring::Keyring;
 use super::known_hosts::{Known, Verdict, append, describe, fingerprint};
 use super::settings::{Asker, Reply};
 use crate::domain::link::{LinkError, LinkErrorKind};
