@@ -177,7 +177,7 @@ fn an_optional_key_of_the_example_can_be_switched_on() {
         }
         let on = parse(&with(&changes)).unwrap_or_else(|p| panic!("{}: {p:?}", entry.text));
         let script_only = entry.section == "engine.script";
-        let says_the_default = entry.text.starts_with("via ");
+        let says_the_default = entry.text == "via = \"gate\"";
         assert_eq!(on == base, script_only || says_the_default, "{}", entry.text);
     }
 }
@@ -234,7 +234,7 @@ fn a_small_file_is_enough_and_gets_the_defaults() {
     let config = parse(text).unwrap();
     assert_eq!(config.nodes.len(), 1);
     assert_eq!(config.nodes[0].fabric_address, "fd00::1");
-    assert_eq!((config.nodes[0].via, config.nodes[0].login.port), (None, 22));
+    assert_eq!((config.nodes[0].via, config.nodes[0].login.port), (None, Some(22)));
     assert_eq!(config.serve.tensor_parallel_size, 1);
     assert_eq!(config.workers().count(), 0);
 }
@@ -257,13 +257,64 @@ fn jump_hosts_go_through_the_one_before_unless_told_otherwise() {
         (hops, id(config.nodes[0].via))
     };
     let hop = |name: &str, alias, port, via| (name.to_owned(), alias, port, via);
-    let chain = vec![hop("a", true, 22, None), hop("b", true, 22, Some(0))];
+    let chain = vec![hop("a", true, None, None), hop("b", true, None, Some(0))];
     assert_eq!(ways("jump = [\"a\", \"b\"]", ""), (chain.clone(), Some(1)));
     assert_eq!(ways("jump = [\"a\", \"b\"]", "via = \"a\""), (chain.clone(), Some(0)));
     assert_eq!(ways("jump = [\"a\", \"b\"]", "via = \"direct\""), (chain, None));
     let two = "[[ssh.jump]]\nname = \"inner\"\nhost = \"h1\"\nvia = \"outer\"\n[[ssh.jump]]\nname = \"outer\"\nhost = \"h2\"\nport = 22\nvia = \"direct\"";
-    let turned = vec![hop("inner", false, 2200, Some(1)), hop("outer", false, 22, None)];
+    let turned = vec![
+        hop("inner", false, Some(2200), Some(1)),
+        hop("outer", false, Some(22), None),
+    ];
     assert_eq!(ways(two, "via = \"inner\""), (turned, Some(0)));
+    let line = vec![
+        hop("ops@b:22", true, Some(22), None),
+        hop("[fd00::1]:23", true, Some(23), Some(0)),
+    ];
+    assert_eq!(
+        ways("jump = [\"ops@b:22\", \"[fd00::1]:23\"]", "via = \"ops@b:22\""),
+        (line, Some(0))
+    );
+}
+
+#[test]
+fn a_host_is_written_as_ssh_takes_it_and_what_is_named_wins() {
+    let login = |lines: &str| {
+        let text = format!(
+            "[cluster]\nname = \"one\"\n[ssh]\nuser = \"u\"\nport = 2200\n[[node]]\nname = \"a\"\nrole = \"head\"\n{lines}\n\
+             fabric_address = \"10.0.0.1\"\n[engine]\nkind = \"vllm-ray\"\n[container]\nimage = \"i\"\nname = \"vllm\"\n[serve]\nmodel = \"m\"\n"
+        );
+        let login = parse(&text).unwrap().nodes.remove(0).login;
+        (login.host, login.port, login.user, login.alias, login.direct)
+    };
+    let expected = |host: &str, port, user: Option<&str>, alias, direct| {
+        (host.to_owned(), port, user.map(str::to_owned), alias, direct)
+    };
+    let cases = [
+        ("address = \"n\"", expected("n", Some(2200), Some("u"), false, false)),
+        (
+            "address = \"n\"\nport = 22",
+            expected("n", Some(22), Some("u"), false, false),
+        ),
+        ("address = \"a@n:22\"", expected("n", Some(22), Some("a"), false, false)),
+        (
+            "address = \"[fd00::2]:23\"",
+            expected("fd00::2", Some(23), Some("u"), false, false),
+        ),
+        (
+            "address = \"fd00::2\"",
+            expected("fd00::2", Some(2200), Some("u"), false, false),
+        ),
+        ("alias = \"n\"", expected("n", None, None, true, false)),
+        (
+            "alias = \"n\"\nport = 22\nuser = \"a\"",
+            expected("n", Some(22), Some("a"), true, false),
+        ),
+        ("alias = \"n\"\nvia = \"direct\"", expected("n", None, None, true, true)),
+    ];
+    for (lines, login_expected) in cases {
+        assert_eq!(login(lines), login_expected, "{lines}");
+    }
 }
 
 #[test]

@@ -29,7 +29,7 @@ pub(super) async fn bench(args: &Args, json: bool) -> Result<Exit> {
         Err(exit) => return Ok(exit),
     };
     let _log = logfile::start(&args.log_level);
-    let mut headless = Headless::new(start::open(args, config, true)?)?;
+    let mut headless = Headless::new(start::open(args, config, true).await?)?;
     let exit = test(&mut headless, json).await;
     Ok(headless.leave(exit).await)
 }

@@ -24,7 +24,7 @@ pub(super) async fn plan(args: &Args, action: PlanAction) -> Result<Exit> {
         Err(exit) => return Ok(exit),
     };
     let _log = logfile::start(&args.log_level);
-    let mut headless = Headless::new(start::open(args, config, true)?)?;
+    let mut headless = Headless::new(start::open(args, config, true).await?)?;
     let limit = reaching(&headless.console.state().config);
     let exit = match headless.until(limit, State::plannable).await {
         Waited::Signal(exit) => exit,

@@ -44,7 +44,7 @@ async fn run(args: &Args, action: Action, yes: bool, json: bool) -> Result<Exit>
         Err(exit) => return Ok(exit),
     };
     let _log = logfile::start(&args.log_level);
-    let mut headless = Headless::new(start::open(args, config, true)?)?;
+    let mut headless = Headless::new(start::open(args, config, true).await?)?;
     let exit = steps(&mut headless, action, yes, json).await;
     Ok(headless.leave(exit).await)
 }

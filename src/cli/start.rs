@@ -8,7 +8,7 @@ use color_eyre::eyre::Result;
 
 use crate::app::{self, How};
 use crate::config::{self, Config, place};
-use crate::drive::{Console, Setup};
+use crate::drive::{Console, Setup, with_ssh_config};
 use crate::model::Options;
 
 use super::args::Args;
@@ -78,8 +78,9 @@ pub(super) fn place(args: &Args) -> Option<place::Place> {
 ///
 /// # Errors
 /// When no home directory is known, or the tunnel's directory can't be made.
-pub(super) fn open(args: &Args, config: Config, headless: bool) -> Result<Console> {
+pub(super) async fn open(args: &Args, config: Config, headless: bool) -> Result<Console> {
     let home = paths::home()?;
+    let config = with_ssh_config(config, &home).await;
     let expand = |text: &String| paths::expand(text, &home);
     let setup = Setup {
         known_hosts: config.ssh.known_hosts.iter().map(expand).collect(),
@@ -120,7 +121,7 @@ pub(super) async fn console_on(args: &Args, config: Config) -> Result<Exit> {
         Err(exit) => return Ok(exit),
     };
     let _log = logfile::start(&args.log_level);
-    let ended = app::run_console(open(args, config, false)?, theme).await?;
+    let ended = app::run_console(open(args, config, false).await?, theme).await?;
     out::left(&ended.left, ended.left.mid_run || ended.how != How::Quit);
     Ok(match ended.how {
         How::Quit => Exit::Done,
@@ -140,7 +141,7 @@ pub(super) async fn pictures_of(args: &Args, config: Config, directory: &Path) -
         Ok(theme) => theme,
         Err(exit) => return Ok(exit),
     };
-    for file in app::write_pictures(open(args, config, true)?, theme, directory).await? {
+    for file in app::write_pictures(open(args, config, true).await?, theme, directory).await? {
         out::line(&file.display().to_string());
     }
     Ok(Exit::Done)

@@ -24,7 +24,7 @@ pub(super) async fn status(args: &Args, json: bool) -> Result<Exit> {
         Err(exit) => return Ok(exit),
     };
     let _log = logfile::start(&args.log_level);
-    let mut headless = Headless::new(start::open(args, config, true)?)?;
+    let mut headless = Headless::new(start::open(args, config, true).await?)?;
     let waited = headless
         .until(FIRST_ANSWERS, |s| s.nodes_answered() && server_answered(s))
         .await;

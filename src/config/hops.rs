@@ -1,23 +1,19 @@
 //! `[ssh]`: how to log in, the jump hosts, and the ways between them.
 
 use crate::domain::HopId;
+use crate::domain::address::{self, Address};
+use crate::domain::link::HostKeys;
 
 use super::problem::nearest;
 use super::read::{At, Item, Reader, Section};
-use super::types::{Hop, Login, Ssh};
+use super::types::{Hop, Login, SSH_PORT, Ssh};
 use super::words;
 
 /// Most jump hosts.
 const MAX_HOPS: usize = 16;
 
-/// SSH's port.
-const SSH_PORT: u16 = 22;
-
 /// The word for "through no jump host".
 const DIRECT: &str = "direct";
-
-/// known_hosts files where `[ssh]` names none: OpenSSH's own.
-const KNOWN_HOSTS: [&str; 2] = ["~/.ssh/known_hosts", "/etc/ssh/ssh_known_hosts"];
 
 /// What `[ssh]` says for every host that does not say it itself.
 pub(super) struct Defaults {
@@ -33,76 +29,125 @@ pub(super) fn ssh(r: &mut Reader<'_>, mut s: Section<'_>) -> (Ssh, Defaults) {
         port: s.port(r, "port").unwrap_or(SSH_PORT),
         keys: s.plain_texts(r, "keys"),
     };
-    let mut known_hosts = s.plain_texts(r, "known_hosts");
-    if known_hosts.is_empty() {
-        if s.has("known_hosts") {
-            let fix = format!("name at least one file, such as {:?}", KNOWN_HOSTS[0]);
-            r.problem(
-                s.at_key("known_hosts"),
-                "ssh.known_hosts",
-                "`known_hosts` names no file",
-                fix,
-            );
-        }
-        known_hosts = KNOWN_HOSTS.map(str::to_owned).to_vec();
+    let ssh_config = s.text(r, "ssh_config").map(|t| t.value);
+    let known_hosts = s.plain_texts(r, "known_hosts");
+    if known_hosts.is_empty() && s.has("known_hosts") {
+        let fix = "name at least one file, such as \"~/.ssh/known_hosts\"";
+        r.problem(
+            s.at_key("known_hosts"),
+            "ssh.known_hosts",
+            "`known_hosts` names no file",
+            fix,
+        );
     }
+    let host_keys = s.text_by(r, "host_keys", |t| host_keys_word(t).map(|_| ()));
+    let host_keys = host_keys.and_then(|t| host_keys_word(&t.value).ok());
     let agent = s.flag(r, "agent").unwrap_or(true);
     let jump = hops(r, &mut s, &defaults);
     s.finish(r);
     let ssh = Ssh {
         jump,
+        ssh_config,
         known_hosts,
+        host_keys,
         agent,
     };
     (ssh, defaults)
 }
 
-/// How to log in to one host: `alias`, or the host under `host_key` with port; user and keys with either.
+fn host_keys_word(text: &str) -> Result<HostKeys, words::Wrong> {
+    let found = HostKeys::ALL.into_iter().find(|p| p.word() == text);
+    found.ok_or_else(|| words::Wrong {
+        what: format!("`{text}` is no way to treat an unknown host key"),
+        fix: format!("write one of: {}", HostKeys::ALL.map(HostKeys::word).join(", ")),
+    })
+}
+
+fn host_word(text: &str) -> Result<Address, words::Wrong> {
+    address::parse(text).map_err(|bad| words::Wrong {
+        what: bad.what,
+        fix: bad.fix.to_owned(),
+    })
+}
+
+/// How to log in to one host: `alias`, or the host under `host_key`; port, user and keys with either.
 pub(super) fn login(
     r: &mut Reader<'_>,
     s: &mut Section<'_>,
     defaults: &Defaults,
     host_key: &'static str,
 ) -> Option<Login> {
-    let host = s.text_by(r, host_key, words::host);
+    let host = s.text_by(r, host_key, |t| host_word(t).map(|_| ()));
     let alias = s.text_by(r, "alias", words::word);
     let port = s.port(r, "port");
     let user = s.text_by(r, "user", words::user).map(|u| u.value);
     let keys = s.plain_texts(r, "keys");
     if s.has("alias") {
-        for key in [host_key, "port"] {
-            if s.has(key) {
-                let message = format!("`alias` and `{key}` are both there, and ssh_config decides for an alias");
-                r.problem(
-                    s.at_key(key),
-                    &s.key(key),
-                    message,
-                    format!("leave out `{key}` or `alias`"),
-                );
-            }
+        if s.has(host_key) {
+            let message = format!("`alias` and `{host_key}` are both there, and ssh_config decides for an alias");
+            let fix = format!("leave out `{host_key}` or `alias`");
+            r.problem(s.at_key(host_key), &s.key(host_key), message, fix);
         }
-        return alias.map(|a| alias_login(a.value, user, keys));
+        return alias.map(|a| Login {
+            host: a.value,
+            port,
+            user,
+            keys,
+            alias: true,
+            direct: false,
+        });
     }
     let example = format!("{host_key} = \"10.1.230.180\", or alias = \"NAME\" for a host of your ssh_config");
     let host = s.require(r, host_key, host, &example)?;
+    let written = host_word(&host.value).ok()?;
+    let twice = [
+        ("user", written.user.is_some() && s.has("user")),
+        ("port", written.port.is_some() && s.has("port")),
+    ];
+    for (key, _) in twice.iter().filter(|(_, twice)| *twice) {
+        let message = format!("`{host_key}` and `{key}` both say the {key}");
+        r.problem(s.at_key(key), &s.key(key), message, "say it in one of them");
+    }
     Some(Login {
-        host: host.value,
-        port: port.unwrap_or(defaults.port),
-        user: user.or_else(|| defaults.user.clone()),
+        host: written.host,
+        port: written.port.or(port).or(Some(defaults.port)),
+        user: written.user.or(user).or_else(|| defaults.user.clone()),
         keys: if s.has("keys") { keys } else { defaults.keys.clone() },
         alias: false,
+        direct: false,
     })
 }
 
-/// For an alias ssh_config decides: the defaults of `[ssh]` stay out.
-fn alias_login(host: String, user: Option<String>, keys: Vec<String>) -> Login {
-    Login {
-        host,
-        port: SSH_PORT,
-        user,
-        keys,
-        alias: true,
+/// A jump host in one line: an alias, perhaps with a user and a port. ssh_config decides about the rest, and the defaults of `[ssh]` stay out.
+fn jump_line(r: &mut Reader<'_>, line: &At<String>) -> Option<Login> {
+    let address = if line.value.contains(['@', ':', '[']) {
+        host_word(&line.value)
+    } else {
+        words::word(&line.value).map(|()| Address {
+            user: None,
+            host: line.value.clone(),
+            port: None,
+        })
+    };
+    match address {
+        Ok(Address { user, host, port }) => Some(Login {
+            host,
+            port,
+            user,
+            keys: Vec::new(),
+            alias: true,
+            direct: false,
+        }),
+        Err(wrong) => {
+            r.problem(line.at, "ssh.jump", format!("jump: {}", wrong.what), wrong.fix);
+            None
+        }
     }
+}
+
+/// Whether a `via` says that nothing is before a host.
+pub(super) fn is_direct(via: Option<&At<String>>) -> bool {
+    via.is_some_and(|via| via.value == DIRECT)
 }
 
 /// The jump hosts, each through the one before it unless it says otherwise.
@@ -110,12 +155,11 @@ fn hops(r: &mut Reader<'_>, s: &mut Section<'_>, defaults: &Defaults) -> Vec<Hop
     let mut drafts = Vec::new();
     for item in s.items(r, "jump", true).unwrap_or_default() {
         let (name, login, via, at) = match item {
-            Item::Text(alias) => (
-                alias.clone(),
-                Some(alias_login(alias.value, None, Vec::new())),
-                None,
-                alias.at,
-            ),
+            Item::Text(line) => {
+                let login = jump_line(r, &line);
+                let at = line.at;
+                (line, login, None, at)
+            }
             Item::Table(mut t) => {
                 let given = t.text_by(r, "name", words::name);
                 let login = login(r, &mut t, defaults, "host");
@@ -152,12 +196,13 @@ fn hops(r: &mut Reader<'_>, s: &mut Section<'_>, defaults: &Defaults) -> Vec<Hop
     let mut hops = Vec::new();
     let mut before = None;
     for (place, (name, login, via, at)) in drafts.into_iter().enumerate() {
+        let direct = is_direct(via.as_ref());
         let via = way(r, "ssh.jump.via", via.as_ref(), before, &names);
         before = hop_id(place);
         if let Some(login) = login {
             let hop = Hop {
                 name: name.value,
-                login,
+                login: Login { direct, ..login },
                 via,
             };
             hops.push((hop, at));

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use crate::domain::{HopId, Role};
 
-use super::hops::{Defaults, hop_id, login, unique, way};
+use super::hops::{Defaults, hop_id, is_direct, login, unique, way};
 use super::read::{At, Item, Reader, Section};
 use super::types::{Hop, Login, Node};
 use super::words;
@@ -94,7 +94,10 @@ fn draft(r: &mut Reader<'_>, mut s: Section<'_>, defaults: &Defaults, hops: &[At
                 at: t.at,
             })
         }),
-        login,
+        login: login.map(|login| Login {
+            direct: is_direct(via.as_ref()),
+            ..login
+        }),
         via: way(r, "node.via", via.as_ref(), last, hops),
         fabric: fabric.and_then(|t| {
             Some(At {

@@ -5,7 +5,11 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::domain::bench::BenchProfile;
+use crate::domain::link::HostKeys;
 use crate::domain::{HopId, NodeId, Role};
+
+/// SSH's port.
+pub const SSH_PORT: u16 = 22;
 
 /// The whole configuration.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -41,8 +45,13 @@ pub struct Config {
 pub struct Ssh {
     /// Jump hosts.
     pub jump: Vec<Hop>,
-    /// known_hosts files; the first is the one that accepted keys are written to. `~` is expanded by `cli`.
+    /// The file that `ssh -F` would get instead of the operator's ssh_config; `~` is expanded later.
+    pub ssh_config: Option<String>,
+    /// known_hosts files; the first is the one that accepted keys are written to. Empty: those that ssh_config names for an alias, and OpenSSH's own
+    /// otherwise. `~` is expanded by `cli`.
     pub known_hosts: Vec<String>,
+    /// What becomes of an unknown host key; `None` means what ssh_config says for an alias, and a question otherwise.
+    pub host_keys: Option<HostKeys>,
     /// Whether keys of an ssh-agent are tried.
     pub agent: bool,
 }
@@ -52,14 +61,25 @@ pub struct Ssh {
 pub struct Login {
     /// Host name or address to dial, as seen from the hop before; or an ssh_config alias (`alias` is then true).
     pub host: String,
-    /// TCP port.
-    pub port: u16,
-    /// User; `None` means the local user's name.
+    /// TCP port; `None` only for an alias, whose port ssh_config says.
+    pub port: Option<u16>,
+    /// User; `None` means what ssh_config says for an alias, and the local user's name otherwise.
     pub user: Option<String>,
-    /// Private key files in the order in which they are tried; empty means the usual names in ~/.ssh.
+    /// Private key files in the order in which they are tried; empty means those that ssh_config names for an alias, and the usual names in ~/.ssh
+    /// otherwise.
     pub keys: Vec<String>,
     /// Whether `host` is an alias of the operator's ssh_config.
     pub alias: bool,
+    /// Whether `via = "direct"` stands there: then ssh_config's ProxyJump and ProxyCommand do not count either.
+    pub direct: bool,
+}
+
+impl Login {
+    /// The port, where an `ssh` command line must name it.
+    #[must_use]
+    pub fn ssh_port(&self) -> Option<u16> {
+        self.port.filter(|port| self.alias || *port != SSH_PORT)
+    }
 }
 
 /// A jump host.

@@ -1,6 +1,5 @@
 //! Rules for single values: names, addresses, durations, variables, secrets.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
 /// What is wrong with a value and what to write instead; both fragments.
@@ -69,32 +68,6 @@ pub(super) fn container_name(text: &str) -> Result<(), Wrong> {
         );
     }
     name(text)
-}
-
-/// A host to dial: a name or an address, without user and port.
-pub(super) fn host(text: &str) -> Result<(), Wrong> {
-    if text.parse::<IpAddr>().is_ok() {
-        return Ok(());
-    }
-    if text.contains('@') {
-        return wrong(
-            format!("`{text}` holds a user"),
-            "write the host alone, and the user as user = \"…\"",
-        );
-    }
-    if text.contains(':') {
-        return wrong(
-            format!("`{text}` holds a port"),
-            "write the host alone, and the port as port = 22",
-        );
-    }
-    if text.starts_with('-') || !text.chars().all(|c| c.is_alphanumeric() || "_.-".contains(c)) {
-        return wrong(
-            format!("`{text}` is no host name and no address"),
-            "write a name or an address, such as 10.1.230.180",
-        );
-    }
-    Ok(())
 }
 
 /// A user name to log in with.
@@ -252,22 +225,6 @@ mod tests {
             "disk-1234567890abcdefghi",
         ] {
             assert!(!looks_secret(text), "{text}");
-        }
-    }
-
-    #[test]
-    fn hosts_are_names_or_addresses_of_either_kind() {
-        for text in ["10.1.230.180", "fd00::12", "spark-1.local", "bücher.example", "host_1"] {
-            assert_eq!(host(text), Ok(()), "{text}");
-        }
-        for text in [
-            "aurora@10.1.230.180",
-            "10.1.230.180:22",
-            "a b",
-            "-oProxyCommand=x",
-            "[fd00::1]",
-        ] {
-            assert!(host(text).is_err(), "{text}");
         }
     }
 

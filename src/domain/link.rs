@@ -49,6 +49,33 @@ impl LinkState {
     }
 }
 
+/// What becomes of a host key that is in no known_hosts file. One that is on file as another, or as revoked, is refused under each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HostKeys {
+    /// A person is asked.
+    Ask,
+    /// It is written to the file without a question.
+    AcceptNew,
+    /// It is refused.
+    Strict,
+}
+
+impl HostKeys {
+    /// Every policy.
+    pub const ALL: [Self; 3] = [Self::Ask, Self::AcceptNew, Self::Strict];
+
+    /// The word in the config.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Ask => "ask",
+            Self::AcceptNew => "accept-new",
+            Self::Strict => "strict",
+        }
+    }
+}
+
 /// Why a link is down.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LinkError {

@@ -6,6 +6,7 @@
 //! Invariants: an unknown value is [`reading::Reading::Absent`] and never zero; a command becomes shell text only in [`command::Command::render`];
 //! a secret is named here, never held.
 
+pub mod address;
 pub mod bench;
 pub mod command;
 pub mod container;

@@ -11,6 +11,8 @@ mod console;
 mod questions;
 mod server;
 mod setup;
+mod ways;
 
 pub use console::{Console, ForFront, LEAVE_WAIT, Left};
 pub use setup::{LOG_BYTES, Setup, StartError};
+pub use ways::with_ssh_config;

@@ -68,13 +68,7 @@ impl Console {
         let (feed, events) = Feed::new(clock);
         let questions = Arc::new(Questions::new(feed.clone()));
         let reporter: Arc<dyn Reporter> = questions.clone();
-        let settings = Settings {
-            known_hosts,
-            agent: config.ssh.agent.then(agent_socket).flatten(),
-            connect_limit: config.limits.connect,
-            interactive,
-            keyring: Keyring::default(),
-        };
+        let settings = settings(&config, known_hosts, &home, interactive);
         let masker = Arc::new(masker(&config));
         let hops = start_hops(&config, &home, &settings, &reporter);
 
@@ -153,18 +147,41 @@ fn start_hops(config: &Config, home: &Path, settings: &Settings, reporter: &Arc<
     started.into_iter().flatten().collect()
 }
 
-fn target(name: &str, login: &Login, home: &Path) -> Target {
-    let key = |text: &String| match text.strip_prefix("~/") {
-        Some(rest) => home.join(rest).display().to_string(),
-        None => text.clone(),
-    };
+/// What holds for every host.
+pub(super) fn settings(config: &Config, known_hosts: Vec<PathBuf>, home: &Path, interactive: bool) -> Settings {
+    Settings {
+        ssh_config: config.ssh.ssh_config.as_deref().map(|file| expand(file, home)),
+        known_hosts,
+        host_keys: config.ssh.host_keys,
+        agent: config.ssh.agent.then(agent_socket).flatten(),
+        no_agent: !config.ssh.agent,
+        connect_limit: config.limits.connect,
+        interactive,
+        keyring: Keyring::default(),
+    }
+}
+
+pub(super) fn target(name: &str, login: &Login, home: &Path) -> Target {
     Target {
         name: name.to_owned(),
         host: login.host.clone(),
         port: login.port,
         user: login.user.clone(),
-        keys: login.keys.iter().map(key).collect(),
+        keys: login
+            .keys
+            .iter()
+            .map(|key| expand(key, home).display().to_string())
+            .collect(),
         alias: login.alias,
+        direct: login.direct,
+    }
+}
+
+/// A path of the config, with the home directory for `~/`.
+fn expand(path: &str, home: &Path) -> PathBuf {
+    match path.strip_prefix("~/") {
+        Some(rest) => home.join(rest),
+        None => PathBuf::from(path),
     }
 }
 

@@ -12,10 +12,11 @@ use crate::domain::{HopId, Role};
 fn login(host: &str) -> Login {
     Login {
         host: host.to_owned(),
-        port: 22,
+        port: Some(22),
         user: Some("aurora".to_owned()),
         keys: Vec::new(),
         alias: false,
+        direct: false,
     }
 }
 
@@ -43,6 +44,8 @@ pub fn sparks() -> Config {
                 login: login("10.1.230.180"),
                 via: None,
             }],
+            ssh_config: None,
+            host_keys: None,
             known_hosts: vec!["~/.ssh/known_hosts".to_owned()],
             agent: true,
         },

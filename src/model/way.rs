@@ -29,8 +29,8 @@ pub fn tunnel_line(config: &Config) -> String {
         words.extend(["-J".to_owned(), jumps.join(",")]);
     }
     words.extend(["-L".to_owned(), format!("{port}:127.0.0.1:{port}")]);
-    if !head.login.alias && head.login.port != 22 {
-        words.extend(["-p".to_owned(), head.login.port.to_string()]);
+    if let Some(port) = head.login.ssh_port() {
+        words.extend(["-p".to_owned(), port.to_string()]);
     }
     words.push(user_at(&head.login));
     let quoted: Vec<String> = words.iter().map(|w| quote(w)).collect();

@@ -145,8 +145,8 @@ fn ssh_words(config: &Config, node: NodeId, options: &[&str]) -> String {
     for key in &login.keys {
         words.extend(["-i".to_owned(), key.clone()]);
     }
-    if login.port != 22 && !login.alias {
-        words.extend(["-p".to_owned(), login.port.to_string()]);
+    if let Some(port) = login.ssh_port() {
+        words.extend(["-p".to_owned(), port.to_string()]);
     }
     words.push(user_at(login));
     quote_all(&words)

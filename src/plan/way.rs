@@ -37,8 +37,8 @@ fn jump_word(login: &Login) -> String {
         (None, true) => format!("[{}]", login.host),
         (_, false) => user_at(login),
     };
-    if !login.alias && login.port != 22 {
-        word.push_str(&format!(":{}", login.port));
+    if let Some(port) = login.ssh_port() {
+        word.push_str(&format!(":{port}"));
     }
     word
 }
@@ -57,9 +57,9 @@ mod tests {
         hop.login.host = "2001:db8::1".to_owned();
         hop.login.user = Some("ops".to_owned());
         hop.login.alias = false;
-        hop.login.port = 22;
+        hop.login.port = Some(22);
         assert_eq!(jumps(&config, via), ["ops@[2001:db8::1]"]);
-        config.ssh.jump[via.unwrap().index()].login.port = 2222;
+        config.ssh.jump[via.unwrap().index()].login.port = Some(2222);
         assert_eq!(jumps(&config, via), ["ops@[2001:db8::1]:2222"]);
     }
 }

@@ -1,21 +1,26 @@
-//! From what the config says of a host to what is dialled. `ssh -G` is the one reader of the operator's ssh_config.
+//! From what the config says of a host, and ssh_config of an alias, to what is dialled.
 
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::errors::link_error;
-use super::settings::Target;
-use crate::domain::link::{LinkError, LinkErrorKind};
+use super::jumps::proxy_jumps;
+use super::settings::{Settings, Target, agent_socket};
+use super::ssh_config::{Said, read};
+use super::tokens::{Tokens, tilde};
+use crate::domain::link::{HostKeys, LinkError, LinkErrorKind};
 
-/// Longest wait for `ssh -G`; a `Match exec` in the file runs programs of the operator's.
-const SSH_G_LIMIT: Duration = Duration::from_secs(10);
+/// SSH's port.
+pub(super) const PORT: u16 = 22;
 
 /// Key files that are tried where none is named, in ~/.ssh.
 const USUAL_KEYS: [&str; 3] = ["id_ed25519", "id_ecdsa", "id_rsa"];
 
 /// Key files that `ssh -G` lists where the operator's ssh_config names none, beside [`USUAL_KEYS`].
 const LISTED_KEYS: [&str; 4] = ["id_ecdsa_sk", "id_ed25519_sk", "id_xmss", "id_dsa"];
+
+/// known_hosts files where nothing names one: OpenSSH's own. The first is the operator's.
+const KNOWN_HOSTS: [&str; 2] = ["~/.ssh/known_hosts", "/etc/ssh/ssh_known_hosts"];
 
 /// A host, ready to be dialled.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,8 +36,47 @@ pub(super) struct Host {
     pub(super) certificates: Vec<PathBuf>,
     /// Whether no other key of the agent may be tried.
     pub(super) only_named: bool,
+    /// Socket of the agent whose keys are tried.
+    pub(super) agent: Option<PathBuf>,
     /// Name and port under which known_hosts files hold its key.
     pub(super) known_as: (String, u16),
+    /// The files in which its key is looked for.
+    pub(super) known_hosts: Vec<PathBuf>,
+    /// The file that an accepted key is written to.
+    pub(super) accepted: Option<PathBuf>,
+    /// What becomes of an unknown key.
+    pub(super) host_keys: HostKeys,
+    /// Whether ssh_config would have taken even a changed key, which is not done here.
+    pub(super) lax: bool,
+    /// File with keys that must not be accepted.
+    pub(super) revoked: Option<PathBuf>,
+    /// A time limit of its own for connecting; it counts where it is the shorter one.
+    pub(super) connect_limit: Option<Duration>,
+    /// A time of its own after which a silent peer is given up; it counts where it is the shorter one.
+    pub(super) give_up: Option<Duration>,
+    /// The command whose input and output lead to it.
+    pub(super) command: Option<String>,
+    /// What an `ssh` command line must say to come to the same.
+    pub(super) line: Line,
+}
+
+/// What an `ssh` command line must say of a host, as its defaults and files don't.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Line {
+    /// `-F`.
+    pub(super) config: Option<PathBuf>,
+    /// The alias, which brings its own settings.
+    pub(super) alias: Option<String>,
+    /// User that overrides the alias's.
+    pub(super) user: Option<String>,
+    /// Port that overrides the alias's.
+    pub(super) port: Option<u16>,
+    /// `-i`.
+    pub(super) keys: Vec<PathBuf>,
+    /// `-o UserKnownHostsFile`.
+    pub(super) known_hosts: Vec<PathBuf>,
+    /// Whether the alias's own ProxyJump and ProxyCommand are left out.
+    pub(super) direct: bool,
 }
 
 impl Host {
@@ -52,56 +96,133 @@ impl Host {
 }
 
 /// Resolves a target; asks `ssh -G` when it is an alias.
-pub(super) async fn resolve(target: &Target, has_via: bool) -> Result<Host, LinkError> {
+pub(super) async fn resolve(target: &Target, has_via: bool, settings: &Settings) -> Result<Host, LinkError> {
     let said = if target.alias {
-        ask_ssh(&target.host).await.map_err(|why| local(target, &why))?
+        read(target, settings).await.map_err(|why| local(target, &why))?
     } else {
         Said::default()
     };
-    if let Some(proxy) = said.proxy.filter(|_| !has_via) {
+    let own_way = has_via || target.direct;
+    if let Some(jump) = said.jump.as_ref().filter(|_| !own_way) {
+        // The hops are made at the start; what is wrong with them is told here.
+        proxy_jumps(target, settings).await?;
         return Err(local(
             target,
             &format!(
-                "ssh_config reaches {} through `{proxy}`: name that host as a jump host in bringup's config",
+                "ssh_config reaches {} through `ProxyJump {jump}` since bringup was started; start it again",
                 target.host
             ),
         ));
     }
-    let user = target.user.clone().or(said.user).or_else(local_user);
-    let user = user.ok_or_else(|| local(target, "no user is set, and $USER is empty"))?;
+    if let Some(why) = said.refused {
+        return Err(local(target, why));
+    }
+    build(target, said, own_way, settings).map_err(|why| local(target, &why))
+}
+
+fn build(target: &Target, said: Said, own_way: bool, settings: &Settings) -> Result<Host, String> {
     let home = std::env::var_os("HOME").map(PathBuf::from);
-    let named: Vec<String> = if target.keys.is_empty() {
-        said.keys
-    } else {
-        target.keys.clone()
-    };
-    let usual = || USUAL_KEYS.iter().map(|k| format!("~/.ssh/{k}")).collect();
-    let keys: Vec<String> = if named.is_empty() { usual() } else { named.clone() };
+    let user = target.user.clone().or(said.user).or_else(local_user);
+    let user = user.ok_or("no user is set, and $USER is empty")?;
     let host = said.host.unwrap_or_else(|| target.host.clone());
-    let port = if target.port == 22 {
-        said.port.unwrap_or(22)
-    } else {
-        target.port
+    let port = target.port.or(said.port).unwrap_or(PORT);
+    let known_as = said
+        .known_as
+        .map_or_else(|| (host.clone(), port), |alias| (alias, PORT));
+    let tokens = Tokens {
+        name: &target.host,
+        host: &host,
+        port,
+        user: &user,
+        known_as: &known_as.0,
+        home: home.as_deref(),
     };
-    let known_as = said.known_as.map_or_else(|| (host.clone(), port), |alias| (alias, 22));
+    let all = |texts: &[String]| texts.iter().map(|t| tokens.path(t)).collect::<Result<Vec<_>, _>>();
+    let own_keys = target
+        .keys
+        .iter()
+        .map(|k| tilde(k, home.as_deref()))
+        .collect::<Vec<_>>();
+    let named = !own_keys.is_empty() || said.keys.iter().any(|key| !is_listed(key));
+    let keys = if !own_keys.is_empty() {
+        own_keys.clone()
+    } else if said.keys.is_empty() {
+        let usual = USUAL_KEYS
+            .iter()
+            .map(|k| tilde(&format!("~/.ssh/{k}"), home.as_deref()));
+        usual.collect()
+    } else {
+        all(&said.keys)?
+    };
+    let (user_files, global_files) = if settings.known_hosts.is_empty() {
+        let [first, rest] = KNOWN_HOSTS.map(|f| vec![f.to_owned()]);
+        let (user, global) = (said.user_files.unwrap_or(first), said.global_files.unwrap_or(rest));
+        (all(&user)?, all(&global)?)
+    } else {
+        (settings.known_hosts.clone(), Vec::new())
+    };
+    let command = match said.command.filter(|_| !own_way) {
+        Some(command) => Some(tokens.percent(&command)?),
+        None => None,
+    };
+    let agent = match said.agent.filter(|_| !settings.no_agent) {
+        None => settings.agent.clone(),
+        Some(agent) => agent_of(&agent, &tokens)?,
+    };
+    let revoked = said.revoked.map(|file| tokens.path(&file)).transpose()?;
+    let certificates = all(&said.certificates)?;
+    let line = Line {
+        config: settings.ssh_config.clone(),
+        alias: target.alias.then(|| target.host.clone()),
+        user: target.user.clone(),
+        port: target.port,
+        keys: own_keys,
+        known_hosts: settings.known_hosts.clone(),
+        direct: target.alias && target.direct,
+    };
     Ok(Host {
         name: target.name.clone(),
+        accepted: user_files.first().cloned(),
+        known_hosts: user_files.into_iter().chain(global_files).collect(),
+        host_keys: settings.host_keys.or(said.host_keys).unwrap_or(HostKeys::Ask),
+        lax: said.lax,
+        keys,
+        named,
+        certificates,
+        only_named: said.only_named,
+        connect_limit: said.connect_timeout,
+        give_up: match (said.alive_interval, said.alive_count) {
+            (Some(interval), Some(count)) => Some(interval.saturating_mul(count.max(1))),
+            _ => None,
+        },
+        agent,
+        revoked,
+        command,
+        line,
+        known_as,
         host,
         port,
         user,
-        keys: keys.iter().map(|k| expand(k, home.as_deref())).collect(),
-        named: named.iter().any(|key| !target.keys.is_empty() || !is_listed(key)),
-        certificates: Vec::new(),
-        only_named: said.only_named,
-        known_as,
     })
 }
 
-fn local(target: &Target, why: &str) -> LinkError {
+/// The agent that ssh_config names: `none`, `SSH_AUTH_SOCK`, `$VARIABLE` or a path.
+fn agent_of(text: &str, tokens: &Tokens<'_>) -> Result<Option<PathBuf>, String> {
+    let variable = text.strip_prefix('$').filter(|name| !name.starts_with('{'));
+    Ok(match (text, variable) {
+        ("none", _) => None,
+        ("SSH_AUTH_SOCK", _) => agent_socket(),
+        (_, Some(name)) => std::env::var_os(name).filter(|s| !s.is_empty()).map(PathBuf::from),
+        (path, None) => Some(tokens.path(path)?),
+    })
+}
+
+pub(super) fn local(target: &Target, why: &str) -> LinkError {
     link_error(LinkErrorKind::Local, format!("{}: {why}", target.name))
 }
 
-fn local_user() -> Option<String> {
+/// The operator's name on this machine.
+pub(super) fn local_user() -> Option<String> {
     ["USER", "LOGNAME"]
         .iter()
         .filter_map(|name| std::env::var(name).ok())
@@ -115,140 +236,193 @@ fn is_listed(key: &str) -> bool {
         .is_some_and(|name| usual.any(|u| *u == name))
 }
 
-/// `~/` and `~` alone become the home directory.
-fn expand(path: &str, home: Option<&Path>) -> PathBuf {
-    match (path.strip_prefix('~'), home) {
-        (Some(""), Some(home)) => home.to_owned(),
-        (Some(rest), Some(home)) if rest.starts_with('/') => home.join(rest.trim_start_matches('/')),
-        _ => PathBuf::from(path),
-    }
-}
-
-/// What `ssh -G` says of an alias, as far as it is used here.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Said {
-    host: Option<String>,
-    port: Option<u16>,
-    user: Option<String>,
-    keys: Vec<String>,
-    only_named: bool,
-    known_as: Option<String>,
-    proxy: Option<String>,
-}
-
-async fn ask_ssh(alias: &str) -> Result<Said, String> {
-    let run = tokio::process::Command::new("ssh")
-        .args(["-G", "--", alias])
-        .stdin(Stdio::null())
-        .kill_on_drop(true)
-        .output();
-    let output = match tokio::time::timeout(SSH_G_LIMIT, run).await {
-        Err(_) => return Err("`ssh -G` did not answer in time".to_owned()),
-        Ok(Err(e)) => {
-            return Err(format!(
-                "{alias} is an ssh_config alias, and `ssh -G` could not be run: {e}"
-            ));
-        }
-        Ok(Ok(output)) => output,
-    };
-    if !output.status.success() {
-        let text = String::from_utf8_lossy(&output.stderr);
-        return Err(format!("`ssh -G {alias}` failed: {}", text.trim()));
-    }
-    Ok(parse(&String::from_utf8_lossy(&output.stdout)))
-}
-
-/// Lines `key value`, keys in lower case.
-fn parse(text: &str) -> Said {
-    let mut said = Said::default();
-    for (key, value) in text.lines().filter_map(|l| l.split_once(' ')) {
-        let value = value.trim();
-        match key {
-            "hostname" => said.host = Some(value.to_owned()),
-            "port" => said.port = value.parse().ok(),
-            "user" => said.user = Some(value.to_owned()),
-            "identityfile" => said.keys.push(value.to_owned()),
-            "identitiesonly" => said.only_named = value == "yes",
-            "hostkeyalias" if value != "none" => said.known_as = Some(value.to_owned()),
-            "proxyjump" | "proxycommand" if value != "none" => said.proxy = Some(format!("{key} {value}")),
-            _ => {}
+#[cfg(test)]
+impl Host {
+    /// A host as the config alone names it.
+    pub(super) fn plain(user: &str, host: &str, port: u16) -> Self {
+        Self {
+            name: host.into(),
+            host: host.into(),
+            port,
+            user: user.into(),
+            keys: Vec::new(),
+            named: true,
+            certificates: Vec::new(),
+            only_named: false,
+            agent: None,
+            known_as: (host.into(), port),
+            known_hosts: Vec::new(),
+            accepted: None,
+            host_keys: HostKeys::Ask,
+            lax: false,
+            revoked: None,
+            connect_limit: None,
+            give_up: None,
+            command: None,
+            line: Line::default(),
         }
     }
-    said
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ssh::keys::Keyring;
 
     fn target(host: &str) -> Target {
         Target {
             name: "node".into(),
             host: host.into(),
-            port: 22,
+            port: None,
             user: Some("aurora".into()),
             keys: vec!["/k/one".into()],
             alias: false,
+            direct: false,
         }
     }
 
-    #[test]
-    fn what_ssh_says_is_read_line_by_line() {
-        let text = "host spark\nuser aurora\nhostname 10.1.230.180\nport 2222\nidentitiesonly yes\nidentityfile ~/.ssh/a b\nidentityfile ~/.ssh/id_rsa\nhostkeyalias sparks\nproxyjump bastion\nforwardagent yes\n";
-        let expected = Said {
-            host: Some("10.1.230.180".into()),
+    fn settings() -> Settings {
+        Settings {
+            ssh_config: None,
+            known_hosts: Vec::new(),
+            host_keys: None,
+            agent: Some("/run/agent".into()),
+            no_agent: false,
+            connect_limit: Duration::from_secs(10),
+            interactive: true,
+            keyring: Keyring::default(),
+        }
+    }
+
+    fn said() -> Said {
+        Said {
+            host: Some("spark.lab".into()),
             port: Some(2222),
-            user: Some("aurora".into()),
-            keys: vec!["~/.ssh/a b".into(), "~/.ssh/id_rsa".into()],
+            user: Some("root".into()),
+            keys: vec!["/h/id_%h".into()],
+            certificates: vec!["/h/%n-cert.pub".into()],
             only_named: true,
             known_as: Some("sparks".into()),
-            proxy: Some("proxyjump bastion".into()),
-        };
-        assert_eq!(parse(text), expected);
+            user_files: Some(vec!["/h/known_%k".into()]),
+            global_files: Some(vec!["/etc/known".into()]),
+            host_keys: Some(HostKeys::Strict),
+            agent: Some("/run/%r".into()),
+            alive_interval: Some(Duration::from_secs(3)),
+            alive_count: Some(2),
+            connect_timeout: Some(Duration::from_secs(4)),
+            command: Some("nc %h %p".into()),
+            ..Said::default()
+        }
     }
 
     #[test]
-    fn the_home_directory_is_filled_in() {
-        let home = Some(Path::new("/home/a"));
-        let cases = [
-            ("~/.ssh/k", "/home/a/.ssh/k"),
-            ("~", "/home/a"),
-            ("~b/k", "~b/k"),
-            ("/k", "/k"),
+    fn an_alias_is_what_ssh_config_says() {
+        let target = Target {
+            user: None,
+            keys: Vec::new(),
+            alias: true,
+            ..target("spark")
+        };
+        let host = build(&target, said(), false, &settings()).unwrap();
+        let expected = Host {
+            name: "node".into(),
+            keys: vec!["/h/id_spark.lab".into()],
+            certificates: vec!["/h/spark-cert.pub".into()],
+            only_named: true,
+            agent: Some("/run/root".into()),
+            known_as: ("sparks".into(), 22),
+            known_hosts: vec!["/h/known_sparks".into(), "/etc/known".into()],
+            accepted: Some("/h/known_sparks".into()),
+            host_keys: HostKeys::Strict,
+            connect_limit: Some(Duration::from_secs(4)),
+            give_up: Some(Duration::from_secs(6)),
+            command: Some("nc spark.lab 2222".into()),
+            line: Line {
+                alias: Some("spark".into()),
+                ..Line::default()
+            },
+            ..Host::plain("root", "spark.lab", 2222)
+        };
+        assert_eq!(host, expected);
+    }
+
+    #[test]
+    fn what_the_config_says_wins_over_ssh_config() {
+        let target = Target {
+            port: Some(22),
+            alias: true,
+            direct: true,
+            ..target("spark")
+        };
+        let settings = Settings {
+            known_hosts: vec!["/c/known".into(), "/c/more".into()],
+            host_keys: Some(HostKeys::Ask),
+            no_agent: true,
+            agent: None,
+            ..settings()
+        };
+        let host = build(&target, said(), true, &settings).unwrap();
+        assert_eq!((host.user.as_str(), host.port, host.command), ("aurora", 22, None));
+        assert_eq!((host.keys, host.named), (vec![PathBuf::from("/k/one")], true));
+        assert_eq!(host.known_hosts, settings.known_hosts);
+        assert_eq!(host.accepted, Some("/c/known".into()));
+        assert_eq!((host.host_keys, host.agent), (HostKeys::Ask, None));
+    }
+
+    #[test]
+    fn the_agent_is_the_one_that_ssh_config_names() {
+        let mut cases = vec![
+            ("none", None),
+            ("SSH_AUTH_SOCK", agent_socket()),
+            ("$BRINGUP_NO_SUCH", None),
+            ("/run/a", Some(PathBuf::from("/run/a"))),
         ];
-        for (path, expected) in cases {
-            assert_eq!(expand(path, home), PathBuf::from(expected), "{path}");
+        let path = std::env::var("PATH").unwrap();
+        cases.push(("$PATH", Some(PathBuf::from(path))));
+        let target = Target {
+            alias: true,
+            ..target("spark")
+        };
+        for (text, expected) in cases {
+            let said = Said {
+                agent: Some(text.into()),
+                ..Said::default()
+            };
+            let host = build(&target, said, false, &settings()).unwrap();
+            assert_eq!(host.agent, expected, "{text}");
         }
+    }
+
+    #[test]
+    fn keys_that_ssh_lists_by_itself_are_not_named() {
+        let target = Target {
+            keys: Vec::new(),
+            alias: true,
+            ..target("spark")
+        };
+        let keys = |keys: &[&str]| Said {
+            keys: keys.iter().map(|k| (*k).to_owned()).collect(),
+            ..Said::default()
+        };
+        assert!(
+            !build(&target, keys(&["~/.ssh/id_rsa", "~/.ssh/id_xmss"]), false, &settings())
+                .unwrap()
+                .named
+        );
+        assert!(
+            build(&target, keys(&["~/.ssh/id_rsa", "~/.ssh/mine"]), false, &settings())
+                .unwrap()
+                .named
+        );
     }
 
     #[tokio::test]
-    async fn what_the_config_says_wins_and_an_address_is_written_as_ssh_does() {
-        let host = resolve(&target("fe80::1"), false).await.unwrap();
+    async fn an_address_is_written_as_ssh_does() {
+        let host = resolve(&target("fe80::1"), false, &settings()).await.unwrap();
         assert_eq!(
             (host.address().as_str(), host.login().as_str()),
             ("[fe80::1]:22", "aurora@fe80::1")
         );
-        assert_eq!((host.keys, host.named), (vec![PathBuf::from("/k/one")], true));
-    }
-
-    #[tokio::test]
-    async fn an_alias_goes_through_ssh() {
-        if !Path::new("/usr/bin/ssh").exists() {
-            eprintln!("left out: no /usr/bin/ssh");
-            return;
-        }
-        // No ssh_config names it, so that it stands for itself.
-        let alias = Target {
-            alias: true,
-            ..target("bringup-no-such-alias.invalid")
-        };
-        let host = resolve(&alias, false).await.unwrap();
-        assert_eq!(host.address(), "bringup-no-such-alias.invalid:22");
-        assert_eq!(host.user, "aurora");
-        let unnamed = Target {
-            keys: Vec::new(),
-            ..alias
-        };
-        assert!(!resolve(&unnamed, false).await.unwrap().named);
+        assert!(host.known_hosts.last().unwrap().ends_with("etc/ssh/ssh_known_hosts"));
     }
 }

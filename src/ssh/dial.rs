@@ -13,12 +13,13 @@ use tokio::sync::oneshot;
 
 use super::alias::{Host, resolve};
 use super::auth::{MAX_TRIES, Refusal, log_in};
+use super::authority;
 use super::errors::{fragment, io_fragment, link_error, transient};
 use super::fix;
 use super::hop::HopHandle;
 use super::host_key::{Client, Judge, Shared};
 use super::known_hosts::Known;
-use super::link::{KEEPALIVE, Link};
+use super::link::{KEEPALIVE, Link, LoggedIn};
 use super::settings::{Asker, Reporter, Settings, Target};
 use super::wire::{Bytestream, Pulse, Wire};
 use crate::domain::Source;
@@ -72,7 +73,7 @@ pub(super) async fn dial(
     reporter: Arc<dyn Reporter>,
     source: Source,
 ) -> Result<Dialled, LinkError> {
-    let host = resolve(target, via.is_some()).await?;
+    let host = resolve(target, via.is_some(), settings).await?;
     let jumps = match via {
         // Waits for the hop before.
         Some(hop) => hop.up().await?,
@@ -129,7 +130,7 @@ impl Dial<'_> {
             gone: Some(gone),
         };
         let wire = Wire::new(stream, Arc::clone(&pulse));
-        let limit = self.settings.connect_limit;
+        let limit = self.limit();
         let handshake = client::connect_stream(self.config(), wire, client);
         let mut handle = match asker.limited(limit, handshake).await {
             Some(Ok(handle)) => handle,
@@ -138,16 +139,25 @@ impl Dial<'_> {
         };
         self.log_in(&mut handle, &asker, &shared, &mut gone_receiver).await?;
         guard.disarm();
-        let reporter = Arc::clone(&self.reporter);
-        Ok(Link::start(
-            self.host.name.clone(),
+        let done = LoggedIn {
             handle,
             pulse,
             shared,
-            gone_receiver,
-            reporter,
+            gone: gone_receiver,
+            give_up: self.host.give_up,
+        };
+        Ok(Link::start(
+            self.host.name.clone(),
+            done,
+            Arc::clone(&self.reporter),
             self.source,
         ))
+    }
+
+    /// Longest TCP connection, longest handshake and longest authentication, each.
+    fn limit(&self) -> Duration {
+        let own = self.host.connect_limit.unwrap_or(Duration::MAX);
+        own.min(self.settings.connect_limit)
     }
 
     fn judge(&self, asker: Asker) -> Judge {
@@ -155,7 +165,6 @@ impl Dial<'_> {
             host: self.host.clone(),
             jumps: self.jumps.clone(),
             label: self.label.clone(),
-            files: self.settings.known_hosts.clone(),
             keyring: self.settings.keyring.clone(),
             asker,
         }
@@ -168,7 +177,7 @@ impl Dial<'_> {
                 hop.open_for(&self.host.host, self.host.port, &self.label).await?,
             ));
         }
-        let limit = self.settings.connect_limit;
+        let limit = self.limit();
         match tokio::time::timeout(limit, TcpStream::connect((self.host.host.as_str(), self.host.port))).await {
             Ok(Ok(stream)) => {
                 // Without it small packets wait for one another. A socket that refuses works all the same.
@@ -181,7 +190,7 @@ impl Dial<'_> {
     }
 
     fn config(&self) -> Arc<client::Config> {
-        let known = Known::read(&self.settings.known_hosts, &self.host.known_as.0, self.host.known_as.1);
+        let known = Known::read(&self.host.known_hosts, &self.host.known_as.0, self.host.known_as.1);
         let mut config = client::Config {
             nodelay: true,
             keepalive_interval: Some(KEEPALIVE),
@@ -192,6 +201,9 @@ impl Dial<'_> {
         // Twice as fast as the library's first choice.
         config.preferred.cipher = vec![cipher::AES_256_GCM, cipher::CHACHA20_POLY1305, cipher::AES_256_CTR].into();
         config.preferred.key = key_order(&known.algorithms()).into();
+        if known.has_authority() {
+            config.preferred.host_key_certificates = authority::algorithms().into();
+        }
         Arc::new(config)
     }
 
@@ -207,7 +219,7 @@ impl Dial<'_> {
     }
 
     fn no_handshake(&self) -> String {
-        let limit = human(self.settings.connect_limit);
+        let limit = human(self.limit());
         format!(
             "connected, but no SSH handshake within {limit}: the host may be short of memory, or it is no SSH server"
         )
@@ -221,9 +233,9 @@ impl Dial<'_> {
         gone: &mut oneshot::Receiver<String>,
     ) -> Result<(), LinkError> {
         let settings = self.settings;
-        let agent = settings.agent.as_deref();
-        let work = log_in(handle, &self.host, &self.label, agent, &settings.keyring, asker);
-        match asker.limited(settings.connect_limit, work).await {
+        let agent = self.host.agent.as_deref();
+        let work = log_in(handle, &self.host, agent, &settings.keyring, asker);
+        match asker.limited(self.limit(), work).await {
             Some(Ok(())) => Ok(()),
             Some(Err(refusal)) if refusal.hung_up => {
                 let why = tokio::time::timeout(REASON_LIMIT, gone).await.ok().and_then(Result::ok);
@@ -231,10 +243,7 @@ impl Dial<'_> {
                 Err(self.hung_up(refusal, &why, shared.keys_refused.load(Ordering::Relaxed)))
             }
             Some(Err(refusal)) => Err(self.refused(&refusal, None)),
-            None => Err(self.unreachable(&format!(
-                "no answer to the login within {}",
-                human(settings.connect_limit)
-            ))),
+            None => Err(self.unreachable(&format!("no answer to the login within {}", human(self.limit())))),
         }
     }
 
@@ -243,14 +252,8 @@ impl Dial<'_> {
         if keys_refused {
             refusal.tried.extend(refusal.unanswered.take());
         }
-        let lost_while_asking = refusal.while_asking && !keys_refused;
-        if lost_while_asking || !refusal.refused_anything() {
-            let when = if lost_while_asking {
-                "while it waited for an answer, and hosts wait for two minutes only"
-            } else {
-                "during the login"
-            };
-            return self.unreachable(&format!("the connection was lost {when}: {why}"));
+        if refusal.tried.is_empty() {
+            return self.unreachable(&format!("the connection was lost during the login: {why}"));
         }
         self.refused(&refusal, Some((why, keys_refused)))
     }
@@ -258,14 +261,7 @@ impl Dial<'_> {
     /// Nobody was let in: what was tried, and what to do. `ended`: why the connection ended before all keys were tried, and whether that was for them.
     fn refused(&self, refusal: &Refusal, ended: Option<(&str, bool)>) -> LinkError {
         let mut text = format!("{}: ", self.label);
-        if !refusal.taken.is_empty() {
-            text.push_str(&format!("it took {} and wants more; ", refusal.taken.join(", ")));
-        }
-        let no_keys = !refusal.methods.is_empty() && !refusal.methods.contains(&"publickey");
-        if refusal.tried.is_empty() && (no_keys || !refusal.taken.is_empty()) {
-            // What it wants instead is said below.
-            text.push_str("it let nobody in");
-        } else if refusal.tried.is_empty() {
+        if refusal.tried.is_empty() {
             text.push_str("there was no key to offer");
             if !self.host.named {
                 let looked: Vec<String> = self.host.keys.iter().map(|k| k.display().to_string()).collect();
@@ -275,25 +271,17 @@ impl Dial<'_> {
             let which = if ended.is_some() { "keys" } else { "every key" };
             text.push_str(&format!("it refused {which}: tried {}", refusal.tried.join(", ")));
         }
-        for (method, times) in &refusal.answers {
-            let times = if *times == 1 {
-                String::new()
-            } else {
-                format!(" {times} times")
-            };
-            text.push_str(&format!("; it refused {method}{times}"));
-        }
         if !refusal.notes.is_empty() {
             text.push_str(&format!("; {}", refusal.notes.join("; ")));
         }
         if let Some((why, keys_refused)) = ended {
-            let tried = refusal.tried.len() + refusal.answers.iter().map(|(_, n)| n).sum::<usize>();
+            let tried = refusal.tried.len();
             text.push_str(&format!("; the connection ended after {tried} of them: {why}"));
             if keys_refused && tried < MAX_TRIES {
                 text.push_str(&format!("; its limit is below {MAX_TRIES}"));
             }
         }
-        if no_keys {
+        if !refusal.methods.is_empty() && !refusal.methods.contains(&"publickey") {
             text.push_str(&format!("; it takes only {}", refusal.methods.join(", ")));
         }
         if let Some(jump) = self.jumps.last() {
@@ -304,10 +292,10 @@ impl Dial<'_> {
                 jump.name
             ));
         }
-        let kind = if refusal.refused_anything() {
-            LinkErrorKind::Refused
-        } else {
+        let kind = if refusal.tried.is_empty() {
             LinkErrorKind::Local
+        } else {
+            LinkErrorKind::Refused
         };
         let fix = refusal.key().map(|key| {
             format!(

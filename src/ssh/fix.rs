@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use super::alias::Host;
+use super::alias::{Host, PORT};
 use crate::domain::command::quote;
+use crate::domain::link::HostKeys;
 
 /// Where a public key comes from in a command.
 pub(super) enum PublicKeySource<'a> {
@@ -19,10 +20,11 @@ pub(super) fn add_key(key: &PublicKeySource<'_>, jumps: &[Host], host: &Host) ->
     let append =
         "mkdir -p ~/.ssh && chmod 700 ~/.ssh && cat >> ~/.ssh/authorized_keys && chmod 600 ~/.ssh/authorized_keys";
     let ssh = match jumps.split_last() {
-        None => format!("ssh {} {}", address(host), quote(append)),
+        None => ssh(&[], host, &[append]),
         Some((last, before)) => {
-            let inner = format!("ssh {} {}", address(host), quote(append));
-            format!("ssh {}{} {}", through(before), address(last), quote(&inner))
+            // The jump host's own ssh knows nothing of this machine's files.
+            let inner = format!("ssh {} {}", far_address(host), quote(append));
+            ssh(before, last, &[&inner])
         }
     };
     match key {
@@ -42,7 +44,7 @@ pub(super) fn add_key(key: &PublicKeySource<'_>, jumps: &[Host], host: &Host) ->
 
 /// The command that asks about an unknown host key in OpenSSH's own way.
 pub(super) fn learn(jumps: &[Host], host: &Host) -> String {
-    format!("ssh {}{} true", through(jumps), address(host))
+    ssh(jumps, host, &["true"])
 }
 
 /// The command that forgets a changed host key.
@@ -51,40 +53,143 @@ pub(super) fn forget(file: &Path, host: &Host) -> String {
     format!("ssh-keygen -R {} -f {}", quote(&name), quote(&file.to_string_lossy()))
 }
 
-fn address(host: &Host) -> String {
-    if host.port == 22 {
+/// A command line that reaches a host as bringup does.
+fn ssh(jumps: &[Host], host: &Host, rest: &[&str]) -> String {
+    let mut words = vec!["ssh".to_owned()];
+    words.extend(way(jumps));
+    words.extend(options(host));
+    words.push(destination(host));
+    words.extend(rest.iter().map(|w| (*w).to_owned()));
+    let quoted: Vec<String> = words.iter().map(|w| quote(w)).collect();
+    quoted.join(" ")
+}
+
+/// What ssh's defaults and files don't say of a host.
+fn options(host: &Host) -> Vec<String> {
+    let line = &host.line;
+    let mut words = Vec::new();
+    if let Some(file) = &line.config {
+        words.extend(["-F".to_owned(), file.display().to_string()]);
+    }
+    if line.direct {
+        // It also keeps a ProxyJump out.
+        words.extend(["-o".to_owned(), "ProxyCommand=none".to_owned()]);
+    }
+    for key in &line.keys {
+        words.extend(["-i".to_owned(), literal(key)]);
+    }
+    if !line.known_hosts.is_empty() {
+        let files: Vec<String> = line.known_hosts.iter().map(|f| list_word(&literal(f))).collect();
+        words.extend(["-o".to_owned(), format!("UserKnownHostsFile={}", files.join(" "))]);
+    }
+    if host.host_keys == HostKeys::Strict {
+        // A person compares the key and decides.
+        words.extend(["-o".to_owned(), "StrictHostKeyChecking=ask".to_owned()]);
+    }
+    let port = match line.alias {
+        Some(_) => line.port,
+        None => Some(host.port).filter(|port| *port != PORT),
+    };
+    if let Some(port) = port {
+        words.extend(["-p".to_owned(), port.to_string()]);
+    }
+    words
+}
+
+/// A path for an option in which ssh fills in percent signs.
+fn literal(path: &Path) -> String {
+    path.to_string_lossy().replace('%', "%%")
+}
+
+/// A word of an option that takes several.
+fn list_word(text: &str) -> String {
+    if text.contains(char::is_whitespace) {
+        format!("\"{text}\"")
+    } else {
+        text.to_owned()
+    }
+}
+
+fn destination(host: &Host) -> String {
+    match (&host.line.alias, &host.line.user) {
+        (Some(alias), Some(user)) => format!("{user}@{alias}"),
+        (Some(alias), None) => alias.clone(),
+        (None, _) => host.login(),
+    }
+}
+
+/// The host as the last jump host's own ssh takes it.
+fn far_address(host: &Host) -> String {
+    if host.port == PORT {
         quote(&host.login())
     } else {
         format!("-p {} {}", host.port, quote(&host.login()))
     }
 }
 
-fn through(jumps: &[Host]) -> String {
+/// The words that lead through the jump hosts.
+fn way(jumps: &[Host]) -> Vec<String> {
+    let simple = |j: &Host| j.line.keys.is_empty() && j.line.known_hosts.is_empty() && j.host_keys != HostKeys::Strict;
     if jumps.is_empty() {
-        return String::new();
+        Vec::new()
+    } else if jumps.iter().all(simple) {
+        let list: Vec<String> = jumps.iter().map(jump_word).collect();
+        vec!["-J".to_owned(), list.join(",")]
+    } else {
+        // The options of a command line count for its last host alone: -J would leave out the keys and files of those before it.
+        vec!["-o".to_owned(), format!("ProxyCommand={}", proxy(jumps))]
     }
-    let list: Vec<String> = jumps.iter().map(|j| format!("{}@{}", j.user, j.address())).collect();
-    format!("-J {} ", quote(&list.join(",")))
+}
+
+/// A ProxyCommand that goes through these hosts.
+fn proxy(jumps: &[Host]) -> String {
+    let Some((last, before)) = jumps.split_last() else {
+        return String::new();
+    };
+    let mut words = vec!["ssh".to_owned()];
+    words.extend(way(before));
+    words.extend(options(last));
+    words.push(destination(last));
+    let quoted: Vec<String> = words.iter().map(|w| quote(w)).collect();
+    // What is meant for an inner ssh must outlive the filling in of the outer one.
+    format!("{} -W '[%h]:%p'", quoted.join(" ").replace('%', "%%"))
+}
+
+/// A hop as -J takes it.
+fn jump_word(jump: &Host) -> String {
+    let Some(alias) = &jump.line.alias else {
+        let port = if jump.port == PORT {
+            String::new()
+        } else {
+            format!(":{}", jump.port)
+        };
+        return match jump.host.contains(':') {
+            true => format!("{}@[{}]{port}", jump.user, jump.host),
+            false => format!("{}@{}{port}", jump.user, jump.host),
+        };
+    };
+    let user = jump.line.user.as_ref().map(|u| format!("{u}@")).unwrap_or_default();
+    let port = jump.line.port.map(|p| format!(":{p}")).unwrap_or_default();
+    match alias.contains(':') {
+        true => format!("{user}[{alias}]{port}"),
+        false => format!("{user}{alias}{port}"),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ssh::alias::Line;
 
     fn host(user: &str, name: &str, port: u16) -> Host {
-        Host {
-            name: name.into(),
-            host: name.into(),
-            port,
-            user: user.into(),
-            keys: Vec::new(),
-            named: true,
-            certificates: Vec::new(),
-            only_named: false,
-            known_as: (name.into(), port),
-        }
+        Host::plain(user, name, port)
     }
 
+    fn with(host: Host, change: impl FnOnce(&mut Line)) -> Host {
+        let mut host = host;
+        change(&mut host.line);
+        host
+    }
     #[test]
     fn a_key_goes_to_a_node_through_its_jump_host() {
         let folder = tempfile::tempdir().unwrap();
@@ -118,7 +223,7 @@ mod tests {
         let key = Path::new("/nowhere/id_rsa");
         let text = add_key(&PublicKeySource::File(key), &chain, &host("d", "node", 22));
         assert!(
-            text.starts_with("ssh-keygen -y -f /nowhere/id_rsa | ssh -J 'a@one:22,b@[fe80::2]:2222' c@three "),
+            text.starts_with("ssh-keygen -y -f /nowhere/id_rsa | ssh -J 'a@one,b@[fe80::2]:2222' c@three "),
             "{text}"
         );
         let text = add_key(
@@ -132,12 +237,89 @@ mod tests {
         );
         assert_eq!(
             learn(&chain[..1], &host("d", "node", 2022)),
-            "ssh -J a@one:22 -p 2022 d@node true"
+            "ssh -J a@one -p 2022 d@node true"
         );
         let forget = forget(Path::new("/h/known hosts"), &host("d", "node", 2022));
         assert_eq!(
             shlex::split(&forget).unwrap(),
             ["ssh-keygen", "-R", "[node]:2022", "-f", "/h/known hosts"]
         );
+    }
+    #[test]
+    fn keys_and_files_of_a_direct_host_stand_in_the_line() {
+        let node = with(host("d", "node", 2022), |line| {
+            line.config = Some("/c d".into());
+            line.keys = vec!["/k/100%".into()];
+            line.known_hosts = vec!["/h/known hosts".into(), "/h/more".into()];
+        });
+        let words = shlex::split(&learn(&[], &node)).unwrap();
+        let expected = [
+            "ssh",
+            "-F",
+            "/c d",
+            "-i",
+            "/k/100%%",
+            "-o",
+            "UserKnownHostsFile=\"/h/known hosts\" /h/more",
+            "-p",
+            "2022",
+            "d@node",
+            "true",
+        ];
+        assert_eq!(words, expected);
+    }
+
+    #[test]
+    fn an_alias_brings_its_own_settings() {
+        let alias = |name: &str| {
+            with(host("aurora", "10.0.0.9", 2222), |line| {
+                line.alias = Some(name.to_owned())
+            })
+        };
+        assert_eq!(learn(&[alias("gate")], &alias("spark")), "ssh -J gate spark true");
+        let named = with(alias("spark"), |line| {
+            line.user = Some("root".into());
+            line.port = Some(22);
+            line.direct = true;
+        });
+        let words = shlex::split(&learn(&[], &named)).unwrap();
+        assert_eq!(
+            words,
+            ["ssh", "-o", "ProxyCommand=none", "-p", "22", "root@spark", "true"]
+        );
+        assert_eq!(learn(&[named], &alias("x")), "ssh -J root@spark:22 x true");
+        let mut strict = alias("spark");
+        strict.host_keys = HostKeys::Strict;
+        let words = shlex::split(&learn(&[], &strict)).unwrap();
+        assert_eq!(words, ["ssh", "-o", "StrictHostKeyChecking=ask", "spark", "true"]);
+    }
+
+    #[test]
+    fn jump_hosts_with_keys_of_their_own_are_reached_with_them() {
+        let jump = |name: &str| {
+            with(host("a", name, 22), |line| {
+                line.keys = vec![format!("/k/{name} %").into()]
+            })
+        };
+        let words = shlex::split(&learn(&[jump("one"), jump("two")], &host("d", "node", 22))).unwrap();
+        assert_eq!(
+            (words[0].as_str(), words[1].as_str(), &words[3..]),
+            ("ssh", "-o", &["d@node".to_owned(), "true".to_owned()][..])
+        );
+        // What the ssh of the machine makes of it: fills in the percent signs, and has a shell split it.
+        let outer = words[2].strip_prefix("ProxyCommand=").unwrap();
+        let run = |text: &str, host: &str| {
+            let filled = text
+                .replace("%%", "\0")
+                .replace("%h", host)
+                .replace("%p", "22")
+                .replace('\0', "%");
+            shlex::split(&filled).unwrap()
+        };
+        let second = run(outer, "node");
+        assert_eq!(second[..2], ["ssh", "-o"]);
+        assert_eq!(second[3..], ["-i", "/k/two %%", "a@two", "-W", "[node]:22"]);
+        let first = run(second[2].strip_prefix("ProxyCommand=").unwrap(), "two");
+        assert_eq!(first, ["ssh", "-i", "/k/one %%", "a@one", "-W", "[two]:22"]);
     }
 }

@@ -1,21 +1,22 @@
 //! What a connection answers its server: whether its key is trusted, and what becomes of it when it ends.
 
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use russh::client::{DisconnectReason, Handler, Session};
-use russh::keys::{PublicKey, PublicKeyOrCertificate};
+use russh::keys::{Certificate, PublicKey, PublicKeyOrCertificate};
 use russh::{ChannelId, ChannelOpenFailure};
 use tokio::sync::oneshot;
 
 use super::alias::Host;
+use super::authority;
 use super::errors::{fragment, link_error, printable};
 use super::fix;
-use super::keyring::Keyring;
-use super::known_hosts::{Known, Verdict, append, describe, fingerprint};
+use super::keys::Keyring;
+use super::known_hosts::{Known, OnFile, Verdict, append, describe, fingerprint};
 use super::settings::{Asker, Reply};
-use crate::domain::link::{LinkError, LinkErrorKind};
+use crate::domain::link::{HostKeys, LinkError, LinkErrorKind};
 use crate::domain::question::Ask;
 
 /// Judges the key of one host.
@@ -25,97 +26,167 @@ pub(super) struct Judge {
     pub(super) jumps: Vec<Host>,
     /// `NAME (user@host:port via …)`.
     pub(super) label: String,
-    pub(super) files: Vec<PathBuf>,
     pub(super) keyring: Keyring,
     pub(super) asker: Asker,
 }
 
 impl Judge {
-    async fn judge(&self, key: &PublicKey) -> Verdict {
-        let (files, (name, port), key) = (self.files.clone(), self.host.known_as.clone(), key.clone());
-        let work = move || Known::read(&files, &name, port).judge(&key);
-        tokio::task::spawn_blocking(work).await.unwrap_or(Verdict::Unknown)
+    /// What the files hold now.
+    async fn known(&self) -> Result<Known, LinkError> {
+        let host = self.host.clone();
+        let work = move || {
+            let mut known = Known::read(&host.known_hosts, &host.known_as.0, host.known_as.1);
+            if let Some(file) = &host.revoked {
+                known.deny(file)?;
+            }
+            Ok::<_, String>(known)
+        };
+        let read = tokio::task::spawn_blocking(work).await;
+        let why = match read {
+            Ok(Ok(known)) => return Ok(known),
+            Ok(Err(why)) => why,
+            Err(e) => e.to_string(),
+        };
+        Err(link_error(LinkErrorKind::Local, format!("{}: {why}", self.label)))
     }
 
-    /// Whether the key is trusted; asks when nothing is on file.
-    async fn check(&self, key: &PublicKey) -> Result<(), LinkError> {
-        match self.judge(key).await {
-            Verdict::Known => Ok(()),
-            Verdict::Changed(others) => {
-                let on_file: Vec<String> = others.iter().map(|k| k.describe()).collect();
-                let text = format!(
-                    "{}: the host key has changed: it shows {}, on file is {}; somebody may be in between",
+    /// Whether what the host has shown is trusted; asks when nothing is on file.
+    async fn check(&self, shown: &PublicKeyOrCertificate) -> Result<(), LinkError> {
+        let known = self.known().await?;
+        let key = shown.public_key();
+        let bad = match shown.certificate() {
+            None => None,
+            Some(certificate) => match self.certified(&known, certificate) {
+                Ok(true) => return Ok(()),
+                // Signed by somebody whom no file names: the key counts as if it had come alone.
+                Ok(false) => None,
+                Err(refused) => Some(refused),
+            },
+        };
+        let refused = match (known.judge(&key), bad) {
+            (Verdict::Known, _) => return Ok(()),
+            (Verdict::Unknown, None) => return self.unknown(&key).await,
+            (Verdict::Unknown, Some(refused)) => refused,
+            (Verdict::Changed(others), _) => self.changed(&key, &others),
+            (Verdict::Revoked(entry), _) => self.revoked("the host key", &entry),
+        };
+        Err(refused)
+    }
+
+    /// Whether an authority on file vouches for the host.
+    fn certified(&self, known: &Known, certificate: &Certificate) -> Result<bool, LinkError> {
+        if let Some(entry) = known.revoked(certificate.public_key()) {
+            return Err(self.revoked("the host key", entry));
+        }
+        if let Some(entry) = known.revoked(certificate.signature_key()) {
+            return Err(self.revoked("the key that signed the host's certificate", entry));
+        }
+        let Some(authority) = known.authority(certificate.signature_key()) else {
+            return Ok(false);
+        };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
+        match authority::check(certificate, &self.host.known_as.0, now) {
+            Ok(()) => Ok(true),
+            Err(why) => Err(link_error(
+                LinkErrorKind::HostKeyChanged,
+                format!(
+                    "{}: the host's certificate {} is not good: {why}; it is signed by {}",
                     self.label,
-                    describe(key),
-                    on_file.join(", ")
-                );
-                let forget = others.first().map(|k| {
-                    format!(
-                        "if the host was set up anew, forget its old key:\n{}",
-                        fix::forget(&k.file, &self.host)
-                    )
-                });
-                Err(LinkError {
-                    kind: LinkErrorKind::HostKeyChanged,
-                    text,
-                    fix: forget,
-                })
-            }
-            Verdict::Revoked(entry) => {
-                let text = format!(
-                    "{}: the host key is marked as revoked: {}",
-                    self.label,
-                    entry.describe()
-                );
-                Err(link_error(LinkErrorKind::HostKeyChanged, text))
-            }
-            Verdict::Unknown => self.ask(key).await,
+                    printable(certificate.key_id()),
+                    authority.describe()
+                ),
+            )),
         }
     }
 
-    async fn ask(&self, key: &PublicKey) -> Result<(), LinkError> {
-        let unknown = |what: &str| LinkError {
-            kind: LinkErrorKind::HostKeyUnknown,
-            text: format!(
-                "{}: the host key {} is not on file, and {what}",
+    fn changed(&self, key: &PublicKey, others: &[OnFile]) -> LinkError {
+        let on_file: Vec<String> = others.iter().map(OnFile::describe).collect();
+        let mut text = format!(
+            "{}: the host key has changed: it shows {}, on file is {}; somebody may be in between",
+            self.label,
+            describe(key),
+            on_file.join(", ")
+        );
+        if self.host.lax {
+            text.push_str("; bringup takes StrictHostKeyChecking no of ssh_config for accept-new");
+        }
+        let forget = others.first().map(|k| {
+            format!(
+                "if the host was set up anew, forget its old key:\n{}",
+                fix::forget(&k.file, &self.host)
+            )
+        });
+        LinkError {
+            kind: LinkErrorKind::HostKeyChanged,
+            text,
+            fix: forget,
+        }
+    }
+
+    fn revoked(&self, what: &str, entry: &OnFile) -> LinkError {
+        let text = format!("{}: {what} is marked as revoked: {}", self.label, entry.describe());
+        link_error(LinkErrorKind::HostKeyChanged, text)
+    }
+
+    /// A key that is on file nowhere: asked about, written down or refused, as the policy has it.
+    async fn unknown(&self, key: &PublicKey) -> Result<(), LinkError> {
+        if self.host.host_keys == HostKeys::Strict {
+            return Err(self.not_accepted(key, "no new one is accepted (host_keys or StrictHostKeyChecking)"));
+        }
+        let Some(file) = self.host.accepted.clone() else {
+            let text = format!(
+                "{}: the host key {} is not on file, and ssh_config names no known_hosts file to write it to; set known_hosts in [ssh]",
                 self.label,
                 describe(key)
-            ),
-            fix: Some(format!(
-                "answer the question on the screen, or log in once by hand:\n{}",
-                fix::learn(&self.jumps, &self.host)
-            )),
+            );
+            return Err(link_error(LinkErrorKind::Local, text));
         };
-        let Some(file) = self.files.first().cloned() else {
-            return Err(link_error(
-                LinkErrorKind::Local,
-                format!("{}: no known_hosts file is named", self.label),
-            ));
-        };
-        if !self.asker.interactive() {
-            return Err(unknown("nobody can be asked"));
+        let ask = self.host.host_keys == HostKeys::Ask;
+        if ask && !self.asker.interactive() {
+            return Err(self.not_accepted(key, "nobody can be asked"));
         }
         let _pause = self.asker.pause();
         let _turn = self.keyring.host_question.lock().await;
         // Another connection may have learnt it while this one waited for its turn.
-        if matches!(self.judge(key).await, Verdict::Known) {
+        if matches!(self.known().await?.judge(key), Verdict::Known) {
             return Ok(());
         }
-        let ask = Ask::HostKey {
-            host: self.host.address(),
-            algorithm: key.algorithm().to_string(),
-            fingerprint: fingerprint(key),
-            file: file.display().to_string(),
-        };
-        let Reply::Yes = self.asker.ask(ask).await else {
-            return Err(unknown("it was not accepted"));
-        };
+        if ask {
+            let ask = Ask::HostKey {
+                host: self.host.address(),
+                algorithm: key.algorithm().to_string(),
+                fingerprint: fingerprint(key),
+                file: file.display().to_string(),
+            };
+            let Reply::Yes = self.asker.ask(ask).await else {
+                return Err(self.not_accepted(key, "it was not accepted"));
+            };
+        } else {
+            let (host, key) = (self.host.address(), describe(key));
+            tracing::info!(host, key, file = %file.display(), "new host key written down");
+        }
         let ((name, port), key, to) = (self.host.known_as.clone(), key.clone(), file.clone());
         let written = tokio::task::spawn_blocking(move || append(&to, &name, port, &key)).await;
         match written {
             Ok(Ok(())) => Ok(()),
             Ok(Err(e)) => Err(self.not_written(&file, &e.to_string())),
             Err(e) => Err(self.not_written(&file, &e.to_string())),
+        }
+    }
+
+    fn not_accepted(&self, key: &PublicKey, why: &str) -> LinkError {
+        let by_hand = match (self.host.host_keys, self.asker.interactive()) {
+            (HostKeys::Ask, true) => "answer the question on the screen, or log in once by hand",
+            (HostKeys::Ask, false) | (HostKeys::AcceptNew | HostKeys::Strict, _) => "log in once by hand",
+        };
+        LinkError {
+            kind: LinkErrorKind::HostKeyUnknown,
+            text: format!(
+                "{}: the host key {} is not on file, and {why}",
+                self.label,
+                describe(key)
+            ),
+            fix: Some(format!("{by_hand}:\n{}", fix::learn(&self.jumps, &self.host))),
         }
     }
 
@@ -155,7 +226,7 @@ impl Handler for Client {
     type Error = russh::Error;
 
     async fn check_server_key(&mut self, shown: &PublicKeyOrCertificate) -> Result<bool, Self::Error> {
-        match self.judge.check(&shown.public_key()).await {
+        match self.judge.check(shown).await {
             Ok(()) => Ok(true),
             Err(refused) => {
                 *self.shared.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(refused);

@@ -1,7 +1,7 @@
 //! known_hosts files: what they say of a host, and how an accepted key gets into one.
 //!
-//! Read as OpenSSH reads them: several files, hashed names, `[host]:port`, wildcards and negation, `@revoked`. A host with any other key on file is
-//! changed, not new. `@cert-authority` lines name no key of a host and are passed over.
+//! Read as OpenSSH reads them: several files, hashed names, `[host]:port`, wildcards and negation, `@revoked`, `@cert-authority`. A host with any other
+//! key on file is changed, not new; one whose name an authority may certify is not changed by that.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -9,14 +9,17 @@ use std::path::{Path, PathBuf};
 
 use hmac::{Hmac, KeyInit, Mac};
 use russh::keys::ssh_key::known_hosts::{Entry, HostPatterns, Marker};
+use russh::keys::ssh_key::public::KeyData;
 use russh::keys::{Algorithm, HashAlg, PublicKey};
 use sha1::Sha1;
+
+use super::alias::PORT;
 
 /// Longest known_hosts file that is read.
 const MAX_FILE: u64 = 16 << 20;
 
-/// SSH's port: a name on it is written without brackets.
-const PORT: u16 = 22;
+/// How a binary list of revoked keys begins (OpenSSH's PROTOCOL.krl).
+const KRL: &str = "SSHKRL\n";
 
 /// A key that a file holds for a host.
 #[derive(Debug, Clone)]
@@ -65,6 +68,10 @@ pub(super) struct Known {
     keys: Vec<OnFile>,
     /// Under the bare name although the port is not 22: good for a match, no proof of a change.
     bare: Vec<OnFile>,
+    /// Keys that may sign the host's certificates.
+    authorities: Vec<OnFile>,
+    /// Keys of no host at all.
+    denied: Vec<OnFile>,
 }
 
 impl Known {
@@ -86,7 +93,13 @@ impl Known {
                 let revoked = match entry.marker() {
                     None => false,
                     Some(Marker::Revoked) => true,
-                    Some(Marker::CertAuthority) => continue,
+                    Some(Marker::CertAuthority) => {
+                        let named = |n: &str| matches(entry.host_patterns(), n);
+                        if named(&name) || named(&bare) {
+                            known.authorities.push(on_file(false));
+                        }
+                        continue;
+                    }
                 };
                 if matches(entry.host_patterns(), &name) {
                     known.keys.push(on_file(revoked));
@@ -98,11 +111,53 @@ impl Known {
         known
     }
 
+    /// Adds a file of keys that must not be accepted (`RevokedHostKeys`), one a line.
+    ///
+    /// # Errors
+    /// A fragment: what can't be read can't be checked, and no key is good then.
+    pub(super) fn deny(&mut self, file: &Path) -> Result<(), String> {
+        let text =
+            read_bounded(file).map_err(|e| format!("the revoked keys in {} can't be read: {e}", file.display()))?;
+        if text.starts_with(KRL) {
+            return Err(format!(
+                "{} is a binary list of revoked keys, and bringup reads only one with a public key a line",
+                file.display()
+            ));
+        }
+        for (index, line) in text.lines().enumerate() {
+            if let Ok(key) = line.trim().parse() {
+                self.denied.push(OnFile {
+                    file: file.to_owned(),
+                    line: index + 1,
+                    key,
+                    revoked: true,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a certificate of the host could be checked.
+    pub(super) fn has_authority(&self) -> bool {
+        !self.authorities.is_empty()
+    }
+
+    /// The line that lets this key sign certificates of the host.
+    pub(super) fn authority(&self, key: &KeyData) -> Option<&OnFile> {
+        self.authorities.iter().find(|k| k.key.key_data() == key)
+    }
+
+    /// The line that takes this key back, be it the host's or the one that signed its certificate.
+    pub(super) fn revoked(&self, key: &KeyData) -> Option<&OnFile> {
+        let all = self.keys.iter().chain(&self.bare).filter(|k| k.revoked);
+        all.chain(&self.denied).find(|k| k.key.key_data() == key)
+    }
+
     /// Judges a key that the host has shown.
     pub(super) fn judge(&self, key: &PublicKey) -> Verdict {
         let same = |k: &&OnFile| k.key.key_data() == key.key_data();
         let all = || self.keys.iter().chain(&self.bare);
-        if let Some(revoked) = all().filter(|k| k.revoked).find(same) {
+        if let Some(revoked) = self.revoked(key.key_data()) {
             return Verdict::Revoked(revoked.clone());
         }
         if all().filter(|k| !k.revoked).any(|k| same(&k)) {
@@ -147,7 +202,13 @@ pub(super) fn append(file: &Path, host: &str, port: u16, key: &PublicKey) -> io:
         .to_openssh()
         .map_err(io::Error::other)?;
     let line = format!("{newline}{} {}\n", host_name(host, port), key.trim_end());
-    let written = open.write_all(line.as_bytes()).and_then(|()| open.sync_data());
+    let written = open
+        .write_all(line.as_bytes())
+        .and_then(|()| match open.metadata()?.is_file() {
+            true => open.sync_data(),
+            // A device, such as /dev/null, has nothing to keep.
+            false => Ok(()),
+        });
     if locked {
         let _ = open.unlock();
     }
@@ -346,10 +407,57 @@ mod tests {
     }
 
     #[test]
+    fn keys_of_a_list_of_revoked_ones_are_revoked_for_every_host() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, list) = (folder.path().join("known_hosts"), folder.path().join("revoked"));
+        std::fs::write(&file, format!("a {KEY}\n")).unwrap();
+        std::fs::write(&list, format!("# old\n{KEY}\n")).unwrap();
+        let key: PublicKey = KEY.parse().unwrap();
+        let mut known = Known::read(&[file], "a", 22);
+        assert_eq!(word(&known.judge(&key)), "known");
+        known.deny(&list).unwrap();
+        assert_eq!(word(&known.judge(&key)), "revoked");
+        std::fs::write(&list, "SSHKRL\n\0\0\0\0\x01").unwrap();
+        assert!(known.deny(&list).unwrap_err().contains("binary list"));
+        assert!(
+            known
+                .deny(&folder.path().join("none"))
+                .unwrap_err()
+                .contains("can't be read")
+        );
+    }
+
+    #[test]
+    fn an_authority_counts_for_the_hosts_of_its_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("known_hosts");
+        std::fs::write(
+            &file,
+            format!("@cert-authority *.lab,!x.lab {KEY}\n@revoked * {OTHER}\n"),
+        )
+        .unwrap();
+        let files = [file];
+        let (key, other): (PublicKey, PublicKey) = (KEY.parse().unwrap(), OTHER.parse().unwrap());
+        for (host, port, expected) in [
+            ("n.lab", 22, true),
+            ("N.lab", 2222, true),
+            ("x.lab", 22, false),
+            ("n", 22, false),
+        ] {
+            let known = Known::read(&files, host, port);
+            assert_eq!(known.has_authority(), expected, "{host}");
+            assert_eq!(known.authority(key.key_data()).is_some(), expected, "{host}");
+            assert!(known.authority(other.key_data()).is_none() && known.revoked(other.key_data()).is_some());
+        }
+    }
+
+    #[test]
     fn many_writers_leave_whole_lines() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("known_hosts");
         let key: PublicKey = KEY.parse().unwrap();
+        // Without a newline at its end.
+        std::fs::write(&file, format!("a {KEY}")).unwrap();
         std::thread::scope(|scope| {
             for writer in 0..8 {
                 let (file, key) = (&file, &key);
@@ -361,7 +469,7 @@ mod tests {
             }
         });
         let text = std::fs::read_to_string(&file).unwrap();
-        assert_eq!(text.lines().count(), 160);
+        assert_eq!(text.lines().count(), 161);
         assert!(text.lines().all(|l| parse(l).is_some()));
     }
 }

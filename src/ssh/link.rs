@@ -12,6 +12,7 @@ use super::host_key::{Client, Shared};
 use super::settings::Reporter;
 use super::wire::Pulse;
 use crate::domain::link::LinkState;
+use crate::domain::time::human;
 use crate::domain::{Source, Stamp};
 
 /// Pace of the questions that a peer must answer while nothing else is said.
@@ -54,6 +55,17 @@ pub(super) struct Link {
     closed: watch::Receiver<Option<String>>,
 }
 
+/// What a login leaves.
+pub(super) struct LoggedIn {
+    pub(super) handle: Handle<Client>,
+    pub(super) pulse: Arc<Pulse>,
+    pub(super) shared: Shared,
+    /// Told why the connection ended.
+    pub(super) gone: oneshot::Receiver<String>,
+    /// A silence after which the peer is given up, where that is shorter than [`GIVE_UP_AFTER`].
+    pub(super) give_up: Option<Duration>,
+}
+
 /// Why no channel was opened.
 #[derive(Debug)]
 pub(super) enum NoChannel {
@@ -67,19 +79,19 @@ pub(super) enum NoChannel {
 
 impl Link {
     /// Takes over a connection after its login, and starts its guard and its first, empty command.
-    pub(super) fn start(
-        name: String,
-        handle: Handle<Client>,
-        pulse: Arc<Pulse>,
-        shared: Shared,
-        gone: oneshot::Receiver<String>,
-        reporter: Arc<dyn Reporter>,
-        source: Source,
-    ) -> Arc<Self> {
+    pub(super) fn start(name: String, done: LoggedIn, reporter: Arc<dyn Reporter>, source: Source) -> Arc<Self> {
+        let LoggedIn {
+            handle,
+            pulse,
+            shared,
+            gone,
+            give_up,
+        } = done;
         let (tell, closed) = watch::channel(None);
         pulse.touch();
         reporter.link(source, LinkState::Up);
-        tokio::spawn(guard(Arc::clone(&pulse), gone, reporter, source, tell));
+        let give_up = give_up.unwrap_or(GIVE_UP_AFTER).clamp(SILENT_AFTER, GIVE_UP_AFTER);
+        tokio::spawn(guard(Arc::clone(&pulse), gone, reporter, source, tell, give_up));
         let link = Arc::new(Self {
             name,
             handle,
@@ -173,6 +185,7 @@ async fn guard(
     reporter: Arc<dyn Reporter>,
     source: Source,
     tell: watch::Sender<Option<String>>,
+    give_up: Duration,
 ) {
     let mut silent = false;
     let mut last_look = Instant::now();
@@ -186,8 +199,8 @@ async fn guard(
         }
         last_look = Instant::now();
         let quiet = pulse.quiet_for();
-        if quiet > GIVE_UP_AFTER {
-            pulse.cut(&format!("the peer said nothing for {} s", GIVE_UP_AFTER.as_secs()));
+        if quiet > give_up {
+            pulse.cut(&format!("the peer said nothing for {}", human(give_up)));
         } else if !silent && quiet > SILENT_AFTER {
             silent = true;
             let now = reporter.now();

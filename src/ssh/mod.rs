@@ -12,30 +12,30 @@
 //! - A connection whose peer has said nothing for [`GIVE_UP_AFTER`] is cut; a refused channel never cuts one.
 
 mod again;
-mod agent;
 mod alias;
 mod auth;
-mod candidates;
+mod authority;
 mod command;
 mod dial;
 mod errors;
 mod fix;
 mod hop;
 mod host_key;
-mod interactive;
-mod keyring;
+mod jumps;
 mod keys;
 mod known_hosts;
 mod link;
-mod offer;
 mod session;
 mod settings;
+mod ssh_config;
+mod tokens;
 mod tunnel;
 mod wire;
 
 pub use again::Pauses;
 pub use hop::HopHandle;
-pub use keyring::Keyring;
+pub use jumps::proxy_jumps;
+pub use keys::Keyring;
 pub use link::{GIVE_UP_AFTER, SILENT_AFTER};
 pub use session::{Chunk, Follow, Session, Stream};
 pub use settings::{Reply, Reporter, Settings, Target, agent_socket};

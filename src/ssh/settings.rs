@@ -9,8 +9,8 @@ use secrecy::SecretString;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::keyring::Keyring;
-use crate::domain::link::LinkState;
+use super::keys::Keyring;
+use crate::domain::link::{HostKeys, LinkState};
 use crate::domain::question::Ask;
 use crate::domain::{Source, Stamp};
 
@@ -21,23 +21,32 @@ pub struct Target {
     pub name: String,
     /// Host name or address as seen from the hop before; an ssh_config alias when `alias` is true.
     pub host: String,
-    /// TCP port.
-    pub port: u16,
-    /// User; `None` means the local user's name.
+    /// TCP port; `None` means what ssh_config says for an alias, and SSH's own otherwise.
+    pub port: Option<u16>,
+    /// User; `None` means what ssh_config says for an alias, and the local user's name otherwise.
     pub user: Option<String>,
-    /// Private key files in the order in which they are tried; empty means the usual names in ~/.ssh.
+    /// Private key files in the order in which they are tried; empty means those that ssh_config names for an alias, and the usual names in ~/.ssh
+    /// otherwise.
     pub keys: Vec<String>,
-    /// Whether `ssh -G` says what is not said here: host name, a port other than 22, user, keys.
+    /// Whether ssh_config says what is not said here: host name, port, user, keys, the way to it, and how its host key is treated.
     pub alias: bool,
+    /// Whether the ProxyJump and ProxyCommand of an alias are left out.
+    pub direct: bool,
 }
 
 /// What holds for every host.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// known_hosts files; accepted keys are written to the first.
+    /// The file that is read instead of the operator's ssh_config, as `ssh -F` has it.
+    pub ssh_config: Option<PathBuf>,
+    /// known_hosts files; accepted keys are written to the first. Empty means those that ssh_config names for an alias, and OpenSSH's own otherwise.
     pub known_hosts: Vec<PathBuf>,
-    /// Socket of the ssh-agent whose keys are tried; `None` means no agent. See [`agent_socket`].
+    /// What becomes of an unknown host key; `None` means what ssh_config says for an alias, and a question otherwise.
+    pub host_keys: Option<HostKeys>,
+    /// Socket of the ssh-agent whose keys are tried where ssh_config names no other; `None` means no agent. See [`agent_socket`].
     pub agent: Option<PathBuf>,
+    /// Whether no agent is asked at all, also none that ssh_config names.
+    pub no_agent: bool,
     /// Longest TCP connection, longest handshake and longest authentication, each.
     pub connect_limit: Duration,
     /// Whether a person can be asked; otherwise what would be a question is an error that says what is missing.

@@ -37,6 +37,7 @@ fn target(name: &str, login: &Login) -> Target {
         user: login.user.clone(),
         keys: login.keys.clone(),
         alias: login.alias,
+        direct: login.direct,
     }
 }
 
@@ -53,6 +54,9 @@ impl Console {
         let settings = Settings {
             known_hosts: config.ssh.known_hosts.iter().map(PathBuf::from).collect(),
             agent: None,
+            no_agent: true,
+            ssh_config: None,
+            host_keys: None,
             connect_limit: Duration::from_secs(30),
             interactive: false,
             keyring: Keyring::default(),

@@ -162,7 +162,7 @@ async fn a_node_that_refuses_the_key_says_whose_key_a_double_ssh_uses() {
     let parts = [
         "spark-1 (aurora@192.168.200.13:22 via jump): it refused every key: tried ".to_owned(),
         "uses a key of jump, not this one".to_owned(),
-        format!("\nssh -p {} aurora@127.0.0.1 ", site.port),
+        format!(" -p {} aurora@127.0.0.1 ", site.port),
         "ssh aurora@192.168.200.13 ".to_owned(),
     ];
     for part in parts {
@@ -257,7 +257,6 @@ async fn a_dismissed_passphrase_is_asked_for_again_on_request() {
             (Ask::HostKey { .. }, _) => Reply::Yes,
             (Ask::Passphrase { .. }, 1) => Reply::No,
             (Ask::Passphrase { .. }, _) => Reply::Secret(SecretString::from("right")),
-            (Ask::Login { .. }, _) => Reply::No,
         })
     });
     let target = site.home.target(site.port);

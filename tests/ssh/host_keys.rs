@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bringup::domain::link::{LinkErrorKind, LinkState};
+use bringup::domain::link::{HostKeys, LinkErrorKind, LinkState};
 use bringup::domain::question::Ask;
 use bringup::ssh::Reply;
 use russh::keys::{Algorithm, EcdsaCurve, HashAlg, PublicKey};
@@ -83,12 +83,90 @@ async fn where_nobody_can_be_asked_nothing_is_asked() {
     let error = home.connect(&home.target(port), &person).await.err().unwrap();
     assert_eq!(error.kind, LinkErrorKind::HostKeyUnknown);
     let text = text(&error);
+    assert!(text.contains(&fingerprint(&server.host_key())), "{text}");
+    let (how, command) = error.fix.as_deref().unwrap().split_once('\n').unwrap();
+    assert_eq!(how, "log in once by hand:");
+    let expected = [
+        "ssh",
+        "-i",
+        &home.target(port).keys[0],
+        "-o",
+        &format!("UserKnownHostsFile={}", home.path("known_hosts").display()),
+        "-p",
+        &port.to_string(),
+        "aurora@127.0.0.1",
+        "true",
+    ];
+    assert_eq!(shlex::split(command).unwrap(), expected);
+    assert!(person.asks().is_empty());
+}
+
+#[tokio::test]
+async fn accept_new_writes_down_a_new_key_and_refuses_a_changed_one() {
+    let mut home = Home::new();
+    home.settings.host_keys = Some(HostKeys::AcceptNew);
+    home.settings.interactive = false;
+    let server = Server::new(&[&home.key]);
+    let port = server.listen().await;
+    let person = Person::trusting();
+    let target = home.target(port);
+    let (a, b) = tokio::join!(home.connect(&target, &person), home.connect(&target, &person));
+    assert!(a.is_ok() && b.is_ok());
+    assert_eq!(home.known_hosts(), line(port, &server.host_key()));
+
+    let old = key(Algorithm::Ed25519).public_key().clone();
+    std::fs::write(home.path("known_hosts"), line(port, &old)).unwrap();
+    let error = home.connect(&target, &person).await.err().unwrap();
+    assert_eq!(error.kind, LinkErrorKind::HostKeyChanged);
+    assert_eq!(home.known_hosts(), line(port, &old));
+    assert!(person.asks().is_empty());
+}
+
+#[tokio::test]
+async fn strict_takes_what_is_on_file_alone() {
+    let mut home = Home::new();
+    home.settings.host_keys = Some(HostKeys::Strict);
+    let server = Server::new(&[&home.key]);
+    let port = server.listen().await;
+    let person = Person::trusting();
+    let error = home.connect(&home.target(port), &person).await.err().unwrap();
+    assert_eq!(error.kind, LinkErrorKind::HostKeyUnknown);
+    let text = text(&error);
     assert!(
-        text.contains(&fingerprint(&server.host_key()))
-            && text.ends_with(&format!("\nssh -p {port} aurora@127.0.0.1 true")),
+        text.contains("no new one is accepted") && text.contains("StrictHostKeyChecking=ask"),
         "{text}"
     );
     assert!(person.asks().is_empty());
+    assert_eq!(home.known_hosts(), "");
+    std::fs::write(home.path("known_hosts"), line(port, &server.host_key())).unwrap();
+    home.connect(&home.target(port), &person).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_revoked_key_refuses_under_every_policy() {
+    for policy in HostKeys::ALL {
+        let mut home = Home::new();
+        home.settings.host_keys = Some(policy);
+        let server = Server::new(&[&home.key]);
+        let port = server.listen().await;
+        let on_file = line(port, &server.host_key());
+        std::fs::write(
+            home.path("known_hosts"),
+            format!("{on_file}@revoked * {}", on_file.split_once(' ').unwrap().1),
+        )
+        .unwrap();
+        let error = home
+            .connect(&home.target(port), &Person::trusting())
+            .await
+            .err()
+            .unwrap();
+        assert!(
+            error.text.contains("is marked as revoked"),
+            "{policy:?}: {}",
+            error.text
+        );
+        assert!(error.text.contains("line 2"), "{}", error.text);
+    }
 }
 
 #[tokio::test]
@@ -113,26 +191,6 @@ async fn a_changed_key_refuses_and_shows_both() {
     }
     assert!(person.asks().is_empty());
     assert_eq!(home.known_hosts(), line(port, &old));
-}
-
-#[tokio::test]
-async fn a_revoked_key_refuses() {
-    let home = Home::new();
-    let server = Server::new(&[&home.key]);
-    let port = server.listen().await;
-    std::fs::write(
-        home.path("known_hosts"),
-        format!("@revoked {}", line(port, &server.host_key())),
-    )
-    .unwrap();
-    let person = Person::trusting();
-    let error = home.connect(&home.target(port), &person).await.err().unwrap();
-    assert!(
-        error.kind == LinkErrorKind::HostKeyChanged && error.text.contains("revoked"),
-        "{}",
-        error.text
-    );
-    assert!(person.asks().is_empty());
 }
 
 #[tokio::test]

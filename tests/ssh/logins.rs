@@ -19,11 +19,11 @@ use tokio::net::UnixStream;
 use crate::person::{Home, NODE, Person, here, text};
 use crate::server::{Server, key};
 
-pub async fn works(session: &Session) {
+async fn works(session: &Session) {
     let output = session
         .exec(&Command::argv(["echo", "in"], Duration::from_secs(50)), None)
         .await;
-    assert_eq!(output.text(), "in\n", "{output:?}");
+    assert_eq!(output.text(), "in\n");
 }
 
 /// Answers a passphrase with these, one after the other, and trusts every host.
@@ -32,7 +32,6 @@ fn knows(passphrases: &'static [&'static str]) -> Arc<Person> {
     Person::new(move |ask, _| {
         Some(match ask {
             Ask::HostKey { .. } => Reply::Yes,
-            Ask::Login { .. } => Reply::No,
             Ask::Passphrase { .. } => match passphrases.get(given.fetch_add(1, Ordering::Relaxed)) {
                 Some(p) => Reply::Secret(SecretString::from(*p)),
                 None => Reply::No,
@@ -44,7 +43,7 @@ fn knows(passphrases: &'static [&'static str]) -> Arc<Person> {
 fn passphrase_asks(person: &Person) -> Vec<bool> {
     let again = |ask| match ask {
         Ask::Passphrase { again, .. } => Some(again),
-        Ask::HostKey { .. } | Ask::Login { .. } => None,
+        Ask::HostKey { .. } => None,
     };
     person.asks().into_iter().filter_map(again).collect()
 }
@@ -202,7 +201,7 @@ async fn a_refusal_names_the_host_and_the_keys_and_how_to_add_one() {
             fingerprint(&other)
         ),
         format!("{}: there is no such file", home.path("missing").display()),
-        format!("ssh -p {port} aurora@127.0.0.1 "),
+        format!(" -p {port} aurora@127.0.0.1 "),
         format!(" < {}", home.path("id.pub").display()),
     ];
     for part in parts {
@@ -354,13 +353,13 @@ async fn a_server_that_ends_the_login_after_too_many_keys_has_refused_them() {
 }
 
 /// A real agent in a directory of the test's own.
-pub struct Agent {
-    pub socket: PathBuf,
+struct Agent {
+    socket: PathBuf,
     _process: tokio::process::Child,
 }
 
 impl Agent {
-    pub async fn start(home: &Home) -> Self {
+    async fn start(home: &Home) -> Self {
         let socket = home.path("agent");
         let process = tokio::process::Command::new("ssh-agent")
             .args(["-D", "-a"])
@@ -493,7 +492,7 @@ async fn a_person_may_take_longer_than_any_limit() {
 }
 
 /// A person who thinks before each answer, for longer than the connection may take.
-pub struct Slow(pub Arc<Person>);
+struct Slow(Arc<Person>);
 
 impl Reporter for Slow {
     fn link(&self, source: bringup::domain::Source, state: bringup::domain::link::LinkState) {

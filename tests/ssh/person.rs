@@ -106,6 +106,9 @@ impl Home {
         let settings = Settings {
             known_hosts: vec![folder.path().join("known_hosts")],
             agent: None,
+            no_agent: false,
+            ssh_config: None,
+            host_keys: None,
             connect_limit: Duration::from_secs(30),
             interactive: true,
             keyring: Keyring::default(),
@@ -142,10 +145,11 @@ impl Home {
         Target {
             name: "spark-1".into(),
             host: host.into(),
-            port,
+            port: Some(port),
             user: Some("aurora".into()),
             keys: vec![self.path("id").to_string_lossy().into_owned()],
             alias: false,
+            direct: false,
         }
     }
 

@@ -20,20 +20,15 @@ const T: Duration = Duration::from_secs(50);
 const SSHD: &str = "/usr/sbin/sshd";
 
 /// A real sshd on loopback, and the home of an operator whom it lets in.
-pub struct Sshd {
-    pub home: Home,
+struct Sshd {
+    home: Home,
     port: u16,
-    pub target: Target,
+    target: Target,
     _process: Child,
 }
 
 impl Sshd {
     async fn start(more: &str) -> Option<Self> {
-        Self::start_as(&[], |_| more.to_owned()).await
-    }
-
-    /// Starts it through these words, with these lines of configuration more; the first line of a keyword counts.
-    pub async fn start_as(through: &[&str], more: impl FnOnce(&Home) -> String) -> Option<Self> {
         let user = std::env::var("USER")
             .ok()
             .or_else(|| std::env::var("LOGNAME").ok())
@@ -51,9 +46,8 @@ impl Sshd {
             .local_addr()
             .unwrap()
             .port();
-        let more = more(&home);
         let config = format!(
-            "{more}\nListenAddress 127.0.0.1\nPort {port}\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\nPidFile none\nLogLevel QUIET\nPermitRootLogin yes\n",
+            "ListenAddress 127.0.0.1\nPort {port}\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\nPidFile none\nLogLevel QUIET\nPermitRootLogin yes\n{more}\n",
             home.path("host").display(),
             home.path("authorized").display()
         );
@@ -62,10 +56,8 @@ impl Sshd {
             // sshd run by root wants its empty directory.
             let _ = std::fs::create_dir_all("/run/sshd");
         }
-        let words = [through, &[SSHD, "-D", "-e", "-f"]].concat();
-        let (program, words) = words.split_first().unwrap();
-        let process = tokio::process::Command::new(program)
-            .args(words)
+        let process = tokio::process::Command::new(SSHD)
+            .args(["-D", "-e", "-f"])
             .arg(home.path("sshd_config"))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -89,7 +81,7 @@ impl Sshd {
         })
     }
 
-    pub async fn session(&self) -> Session {
+    async fn session(&self) -> Session {
         self.home.connect(&self.target, &Person::trusting()).await.unwrap()
     }
 }
@@ -99,7 +91,7 @@ fn whoami() -> Option<String> {
     Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())
 }
 
-pub fn restrict(path: &Path) {
+fn restrict(path: &Path) {
     std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
 }
 
