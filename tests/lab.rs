@@ -1,7 +1,7 @@
 //! The whole job in the lab: real sshd, Docker engines and Ray (`tests/lab/README.md`), looked at from outside and not through the console.
 //!
 //! Runs with `BRINGUP_LAB=1`, as root on Debian; else it says that it was left out. One lab serves all jobs, one after the other, and is taken down
-//! at the end, also when a job fails. Each job ends with nothing of the console's left on the hosts.
+//! at the end, also when a job fails; `BRINGUP_LAB_JOB=script` runs only the jobs whose names hold that word. Each job ends with nothing of the console's left on the hosts.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on says so")]
 #![expect(clippy::print_stdout, reason = "a test of minutes says where it is")]
@@ -20,6 +20,8 @@ mod outside;
 mod script;
 #[path = "lab/job/vllm_ray.rs"]
 mod vllm_ray;
+#[path = "lab/job/way_in.rs"]
+mod way_in;
 
 use hosts::Lab;
 
@@ -33,9 +35,11 @@ fn the_lab() {
         return;
     }
     let lab = Lab::up();
-    let jobs: [(&str, Job); 7] = [
+    let jobs: [(&str, Job); 9] = [
         ("an unknown host key is named with its cure", logins::unknown_host_key),
         ("a refused key is named with its hop and its cure", logins::refused_key),
+        ("hosts that can't be logged in to", way_in::refused),
+        ("hosts that refuse something after the login", way_in::half_open),
         (
             "vllm-ray: killed in mid-load, adopted, measured, stopped, served again",
             vllm_ray::whole_job,
@@ -49,7 +53,10 @@ fn the_lab() {
         ),
     ];
     let before = outside::processes(&lab);
-    for (name, job) in jobs {
+    let asked = std::env::var("BRINGUP_LAB_JOB").unwrap_or_default();
+    let wanted: Vec<_> = jobs.into_iter().filter(|(name, _)| name.contains(&asked)).collect();
+    assert!(!wanted.is_empty(), "no job is named {asked:?}");
+    for (name, job) in wanted {
         lab.say(name);
         job(&lab);
         outside::nothing_left(&lab, &before);

@@ -87,7 +87,10 @@ fn text(state: &State) -> String {
         let container = match containers.map(|c| c.named(&config.container.name)) {
             Some(Some(c)) => format!("{} {:?}", c.name, c.state).to_lowercase(),
             Some(None) => format!("no container {}", config.container.name),
-            None => "container unknown".to_owned(),
+            None => {
+                let why = seen.containers.reason().unwrap_or("the last answer is old");
+                format!("container unknown ({why})")
+            }
         };
         let membership = &state.observed.ray;
         let membership = membership.value().filter(|r| !membership.stale(now, ray_every(r.via)));
@@ -108,14 +111,7 @@ fn text(state: &State) -> String {
             node.fabric_address
         );
     }
-    let why = match &state.server.state {
-        ServingState::Degraded(why) | ServingState::Failed(why) => format!(": {why}"),
-        ServingState::Unknown
-        | ServingState::Down
-        | ServingState::Loading
-        | ServingState::Answering
-        | ServingState::Ready => String::new(),
-    };
+    let why = state.server_why().map(|why| format!(": {why}")).unwrap_or_default();
     let _ok = writeln!(text, "  server is {}{why}", state.server.state.word());
     if let Some(rate) = state.server.generation.value() {
         let _ok = writeln!(text, "  {rate:.1} tok/s generated");

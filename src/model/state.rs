@@ -13,6 +13,7 @@ use crate::domain::link::LinkState;
 use crate::domain::observed::Observed;
 use crate::domain::problem::Problem;
 use crate::domain::question::Question;
+use crate::domain::serving::Health;
 use crate::domain::{NodeId, Now, Reading, RunId, Source, Stamp};
 use crate::plan::{Machine, Plan};
 
@@ -317,6 +318,20 @@ impl State {
             .and_then(|n| n.serve.value())
             .is_some_and(|s| !s.processes.is_empty());
         runs || self.server.state == ServingState::Loading || self.server.state.answers()
+    }
+
+    /// Why the model server is not as it should be, or why nobody knows how it is.
+    #[must_use]
+    pub fn server_why(&self) -> Option<&str> {
+        match &self.server.state {
+            ServingState::Degraded(why) | ServingState::Failed(why) => Some(why),
+            ServingState::Unknown => match self.observed.server.health.value() {
+                Some(Health::Unreachable(why)) => Some(why),
+                Some(Health::Ok | Health::Refused | Health::Status(_)) => None,
+                None => self.observed.server.health.reason(),
+            },
+            ServingState::Down | ServingState::Loading | ServingState::Answering | ServingState::Ready => None,
+        }
     }
 
     /// Why a throughput test can't be started now; `None` when it can.

@@ -10,7 +10,7 @@ use crate::domain::ray::RayFacts;
 use crate::domain::serving::Health;
 use crate::domain::{NodeId, Now};
 use crate::model::schedule::{node_every, ray_every};
-use crate::model::state::{NodeView, ServingState};
+use crate::model::state::NodeView;
 use crate::model::{State, server_url, tunnel_line};
 
 use super::SCHEMA;
@@ -205,19 +205,11 @@ fn ray_json(state: &State, now: Now) -> Value {
 
 fn server_json(state: &State, now: Now) -> Value {
     let (seen, view, at) = (&state.observed.server, &state.server, now.stamp);
-    let why = match &view.state {
-        ServingState::Degraded(why) | ServingState::Failed(why) => Some(why.as_str()),
-        ServingState::Unknown
-        | ServingState::Down
-        | ServingState::Loading
-        | ServingState::Answering
-        | ServingState::Ready => None,
-    };
     let metrics = seen.metrics.value();
     let no_metrics = seen.metrics.reason().unwrap_or("the server does not export it");
     json!({
         "state": view.state.word(),
-        "why": why,
+        "why": state.server_why(),
         "since_s": seconds(at, view.since),
         "url": server_url(&state.config),
         "tunnel": tunnel_line(&state.config),

@@ -1,6 +1,7 @@
 //! From a target to an authenticated connection: name, TCP or a channel of the hop before, handshake, login.
 
 use std::hash::{BuildHasher, RandomState};
+use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -8,7 +9,7 @@ use std::time::Duration;
 use russh::client::{self, Handle};
 use russh::keys::Algorithm;
 use russh::{Preferred, cipher};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, lookup_host};
 use tokio::sync::oneshot;
 
 use super::alias::{Host, resolve};
@@ -34,6 +35,9 @@ const HANDSHAKE_PAUSE: Duration = Duration::from_millis(1500);
 
 /// Longest wait for the reason of a connection that ended during the login.
 const REASON_LIMIT: Duration = Duration::from_secs(1);
+
+/// Addresses of one name that are tried.
+const ADDRESSES: usize = 16;
 
 /// Everything that one dial needs to know.
 struct Dial<'a> {
@@ -178,7 +182,8 @@ impl Dial<'_> {
             ));
         }
         let limit = self.limit();
-        match tokio::time::timeout(limit, TcpStream::connect((self.host.host.as_str(), self.host.port))).await {
+        let addresses = self.addresses(limit).await?;
+        match tokio::time::timeout(limit, TcpStream::connect(&*addresses)).await {
             Ok(Ok(stream)) => {
                 // Without it small packets wait for one another. A socket that refuses works all the same.
                 let _ = stream.set_nodelay(true);
@@ -187,6 +192,23 @@ impl Dial<'_> {
             Ok(Err(e)) => Err(self.unreachable(&io_fragment(&e))),
             Err(_) => Err(self.unreachable(&format!("no TCP connection within {}", human(limit)))),
         }
+    }
+
+    /// What the host's name stands for.
+    async fn addresses(&self, limit: Duration) -> Result<Vec<SocketAddr>, LinkError> {
+        let host = self.host.host.as_str();
+        let why = match tokio::time::timeout(limit, lookup_host((host, self.host.port))).await {
+            Ok(Ok(found)) => {
+                let found: Vec<SocketAddr> = found.take(ADDRESSES).collect();
+                if !found.is_empty() {
+                    return Ok(found);
+                }
+                "it has no address".to_owned()
+            }
+            Ok(Err(error)) => io_fragment(&error),
+            Err(_) => format!("no answer within {}", human(limit)),
+        };
+        Err(self.unreachable(&format!("the name {host} could not be resolved: {why}")))
     }
 
     fn config(&self) -> Arc<client::Config> {

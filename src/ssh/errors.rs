@@ -28,10 +28,15 @@ pub(super) fn link_error(kind: LinkErrorKind, text: String) -> LinkError {
 pub(super) fn fragment(error: &russh::Error) -> String {
     match error {
         russh::Error::NoCommonAlgo { kind, theirs, .. } => {
+            let offered: Vec<&str> = theirs
+                .iter()
+                .map(String::as_str)
+                .filter(|name| !is_marker(name))
+                .collect();
             format!(
                 "no common {} algorithm; the server offers {}",
                 algorithm_kind(kind),
-                printable(&theirs.join(", "))
+                printable(&offered.join(", "))
             )
         }
         russh::Error::Version => "what answers there is not an SSH server".to_owned(),
@@ -42,6 +47,11 @@ pub(super) fn fragment(error: &russh::Error) -> String {
         russh::Error::WrongServerSig => "the server could not prove that it holds its host key".to_owned(),
         other => printable(&other.to_string().to_lowercase()),
     }
+}
+
+/// Whether a name in a list of key exchanges is only a sign of what the peer understands (RFC 8308, and OpenSSH's PROTOCOL on strict key exchange).
+fn is_marker(name: &str) -> bool {
+    name.starts_with("ext-info-") || name.starts_with("kex-strict-")
 }
 
 fn algorithm_kind(kind: &russh::AlgorithmKind) -> String {
@@ -76,6 +86,9 @@ pub(super) fn transient(error: &russh::Error) -> bool {
     }
 }
 
+/// Where to look when a server forwards nothing: its own words are seldom more than that opening failed.
+pub(super) const FORWARDING: &str = "see AllowTcpForwarding and PermitOpen in its sshd_config";
+
 /// Why a channel was refused, as a fragment.
 pub(super) fn refusal(reason: &ChannelOpenFailure) -> &'static str {
     match reason {
@@ -101,7 +114,11 @@ mod tests {
         let error = russh::Error::NoCommonAlgo {
             kind: russh::AlgorithmKind::Kex,
             ours: Vec::new(),
-            theirs: vec!["\x1b]0;title\x07".to_owned(), "y".repeat(5000)],
+            theirs: vec![
+                "kex-strict-s-v00@openssh.com".to_owned(),
+                "\x1b]0;title\x07".to_owned(),
+                "y".repeat(5000),
+            ],
         };
         let text = fragment(&error);
         assert!(!text.contains(char::is_control) && text.len() < 400, "{text}");

@@ -9,7 +9,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::again::Pauses;
 use super::alias::Host;
 use super::dial::{Dialled, dial};
-use super::errors::{link_error, refusal};
+use super::errors::{FORWARDING, link_error, refusal};
 use super::keys::Keyring;
 use super::link::{Link, NoChannel};
 use super::settings::{Reporter, Settings, Target};
@@ -138,8 +138,12 @@ impl HopHandle {
             Ok(channel) => Ok(Tunnel::start(channel, link, HOP_BUFFER)),
             Err(NoChannel::Refused(reason, said)) => {
                 let said = said.map(|s| format!(" ({s})")).unwrap_or_default();
+                let look = match reason {
+                    russh::ChannelOpenFailure::AdministrativelyProhibited => format!("; {FORWARDING}"),
+                    _ => String::new(),
+                };
                 let text = format!(
-                    "{label}: {} refused the way to it: {}{said}",
+                    "{label}: {} refused the way to it: {}{said}{look}",
                     self.name(),
                     refusal(&reason)
                 );

@@ -12,7 +12,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::command::{Ear, Ending, Stop, converse};
 use super::dial::{Dialled, dial};
-use super::errors::refusal;
+use super::errors::{FORWARDING, refusal};
 use super::hop::HopHandle;
 use super::link::{Link, NoChannel};
 use super::settings::{Reporter, Settings, Target};
@@ -146,9 +146,10 @@ impl Session {
     pub async fn tunnel(&self, host: &str, port: u16) -> Result<Tunnel, TunnelError> {
         match self.link.open_direct(host, port).await {
             Ok(channel) => Ok(Tunnel::start(channel, Arc::clone(&self.link), SERVER_BUFFER)),
-            Err(NoChannel::Refused(russh::ChannelOpenFailure::AdministrativelyProhibited, said)) => Err(
-                TunnelError::Forbidden(said.unwrap_or_else(|| "AllowTcpForwarding, PermitOpen".to_owned())),
-            ),
+            Err(NoChannel::Refused(russh::ChannelOpenFailure::AdministrativelyProhibited, said)) => {
+                let said = said.map(|s| format!(" ({s})")).unwrap_or_default();
+                Err(TunnelError::Forbidden(format!("{FORWARDING}{said}")))
+            }
             Err(NoChannel::Refused(reason, said)) => {
                 let said = said.unwrap_or_else(|| refusal(&reason).to_owned());
                 Err(match reason {

@@ -208,4 +208,15 @@ async fn a_policy_against_forwarding_is_told_as_such() {
     let session = sshd.session().await;
     let error = session.tunnel("127.0.0.1", sshd.port).await.err().unwrap();
     assert!(matches!(error, bringup::ssh::TunnelError::Forbidden(_)), "{error}");
+    assert!(error.to_string().contains("AllowTcpForwarding"), "{error}");
+    let person = Person::trusting();
+    let hop = HopHandle::start(
+        sshd.target.clone(),
+        None,
+        sshd.home.settings.clone(),
+        person as Arc<dyn Reporter>,
+        Source::Hop(HopId(0)),
+    );
+    let refused = hop.open("127.0.0.1", sshd.port).await.err().unwrap();
+    assert!(refused.text.contains("AllowTcpForwarding"), "{}", refused.text);
 }

@@ -1,7 +1,7 @@
 # What the lab needs from Debian's packages. A fresh machine has few of them.
 
 PACKAGES="docker.io iptables openssh-server openssh-client iproute2 jq busybox-static ethtool tini procps curl
-  mmdebstrap python3 python3-pip"
+  mmdebstrap python3 python3-pip fish tcsh zsh"
 
 install_packages() {
   [ "$(id -u)" = 0 ] || { say "the lab needs root"; return 1; }

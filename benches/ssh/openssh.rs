@@ -1,0 +1,184 @@
+//! OpenSSH's side: the `ssh` program with a configuration of its own.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use tokio::process::{Child, Command};
+
+use super::PATIENCE;
+use super::measure::{cpu, processes_with, pss};
+use super::servers::{Servers, jump, node, shown};
+
+pub struct OpenSsh {
+    config: PathBuf,
+    /// The same, and a connection that is there already is used.
+    shared: PathBuf,
+    bulk: PathBuf,
+}
+
+/// A connection that is kept up for others.
+pub struct Master {
+    config: PathBuf,
+    host: String,
+    process: Child,
+}
+
+/// Lines read, and what it took.
+pub struct Counted {
+    pub lines: u64,
+    pub took: Duration,
+    pub cpu: Duration,
+}
+
+impl OpenSsh {
+    pub fn new(servers: &Servers) -> Self {
+        let common = format!(
+            "  Port {}\n  User {}\n  IdentityFile {}\n  IdentitiesOnly yes\n  IdentityAgent none\n  UserKnownHostsFile {}\n  StrictHostKeyChecking yes\n  BatchMode yes\n  Ciphers aes256-gcm@openssh.com\n",
+            servers.port,
+            servers.user,
+            shown(&servers.path("id")),
+            shown(&servers.path("known_hosts")),
+        );
+        let hosts = format!("Host 127.1.0.*\n  ProxyJump {}\nHost *\n{common}", jump());
+        let socket = shown(&servers.path("control-%h"));
+        let write = |name: &str, text: String| {
+            let path = servers.path(name);
+            std::fs::write(&path, text).expect("a file");
+            path
+        };
+        Self {
+            config: write("ssh_config", hosts.clone()),
+            shared: write("ssh_config_shared", format!("{hosts}  ControlPath {socket}\n")),
+            bulk: servers.bulk(),
+        }
+    }
+
+    pub fn jump(&self) -> String {
+        jump().to_string()
+    }
+
+    pub fn node(&self, n: usize) -> String {
+        node(n).to_string()
+    }
+
+    /// Connects to the first node through the jump host and runs `true`.
+    pub async fn connect_and_run(&self) -> Duration {
+        run(&self.config, &self.node(0), &["true"]).await
+    }
+
+    /// The same, through a jump host that is up.
+    pub async fn run_through(&self, master: &Master) -> Duration {
+        run(&master.config, &self.node(0), &["true"]).await
+    }
+
+    /// Runs `true` on a host that is up.
+    pub async fn run_on(&self, master: &Master) -> Duration {
+        run(&master.config, &master.host, &["true"]).await
+    }
+
+    pub async fn master(&self, host: &str) -> Master {
+        let process = ssh(&self.shared, host, &["-M", "-N"], &[]).spawn().expect("ssh");
+        let end = Instant::now() + PATIENCE;
+        while !check(&self.shared, host).await {
+            assert!(Instant::now() < end, "no master to {host}");
+        }
+        Master {
+            config: self.shared.clone(),
+            host: host.to_owned(),
+            process,
+        }
+    }
+
+    /// Connects, reads the long file and has `wc` count. Of the CPU of the `ssh` that ProxyJump starts only the part counts that it is waited for.
+    pub async fn count_lines(&self) -> Counted {
+        let before = cpu(false);
+        let start = Instant::now();
+        let line = format!(
+            "exec ssh -F '{}' {} cat '{}' | wc -l",
+            self.config.display(),
+            self.node(0),
+            self.bulk.display()
+        );
+        let output = Command::new("/bin/sh")
+            .args(["-c", &line])
+            .stdin(Stdio::null())
+            .output()
+            .await
+            .expect("sh");
+        let took = start.elapsed();
+        let text = String::from_utf8_lossy(&output.stdout);
+        Counted {
+            lines: text.trim().parse().expect("a number"),
+            took,
+            cpu: cpu(false) - before,
+        }
+    }
+
+    /// KiB of one of so many idle connections through the jump host.
+    pub async fn memory_of_idle(&self, nodes: usize) -> f64 {
+        /// Handshakes at a time: below MaxStartups.
+        const AT_A_TIME: usize = 8;
+        let mut processes = Vec::new();
+        for n in 0..nodes {
+            // It stays until its input ends.
+            let mut command = ssh(&self.config, &self.node(n), &[], &["echo up; exec cat"]);
+            let mut process = command
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .spawn()
+                .expect("ssh");
+            let out = process.stdout.take().expect("a pipe");
+            processes.push((process, Some(out)));
+            if processes.len() % AT_A_TIME == 0 {
+                all_up(&mut processes).await;
+            }
+        }
+        all_up(&mut processes).await;
+        let sum: f64 = processes_with("ssh", &self.config).into_iter().filter_map(pss).sum();
+        for (process, _) in &mut processes {
+            drop(process.stdin.take());
+            let _ = process.wait().await;
+        }
+        sum / nodes as f64
+    }
+}
+
+async fn all_up(processes: &mut [(Child, Option<tokio::process::ChildStdout>)]) {
+    use tokio::io::AsyncReadExt;
+    for (_, out) in processes {
+        if let Some(mut out) = out.take() {
+            let mut said = [0; 3];
+            out.read_exact(&mut said).await.expect("it says that it is up");
+            assert_eq!(&said, b"up\n");
+        }
+    }
+}
+
+impl Master {
+    pub async fn end(mut self) {
+        let mut exit = ssh(&self.config, &self.host, &["-O", "exit"], &[]);
+        let _ = exit.stderr(Stdio::null()).status().await;
+        let _ = self.process.wait().await;
+    }
+}
+
+fn ssh(config: &std::path::Path, host: &str, options: &[&str], words: &[&str]) -> Command {
+    let mut command = Command::new("ssh");
+    command.arg("-F").arg(config).args(options).arg(host).args(words);
+    command.stdin(Stdio::null()).kill_on_drop(true);
+    command
+}
+
+async fn run(config: &std::path::Path, host: &str, words: &[&str]) -> Duration {
+    let start = Instant::now();
+    let status = ssh(config, host, &[], words).status().await.expect("ssh");
+    let took = start.elapsed();
+    assert!(status.success(), "ssh {host}: {status}");
+    took
+}
+
+async fn check(config: &std::path::Path, host: &str) -> bool {
+    let mut command = ssh(config, host, &["-O", "check"], &[]);
+    command.stderr(Stdio::null()).status().await.is_ok_and(|s| s.success())
+}
