@@ -4,6 +4,11 @@
 //! (for `/proc`). `cargo bench --bench ssh` runs all of it, `cargo bench --bench ssh -- warm bulk` some; docs/performance.md says how to read it.
 
 #![expect(clippy::expect_used, reason = "a bench ends where it can go no further")]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "its table is what it is run for"
+)]
 
 mod measure;
 mod openssh;
