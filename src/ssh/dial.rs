@@ -21,6 +21,7 @@ use super::hop::HopHandle;
 use super::host_key::{Client, Judge, Shared};
 use super::known_hosts::Known;
 use super::link::{KEEPALIVE, Link, LoggedIn};
+use super::proxy::{self, Words};
 use super::settings::{Asker, Reporter, Settings, Target};
 use super::wire::{Bytestream, Pulse, Wire};
 use crate::domain::Source;
@@ -116,10 +117,10 @@ impl Dial<'_> {
             None => None,
         };
         self.reporter.link(self.source, LinkState::Connecting);
-        let stream = self.stream().await?;
         let pulse = Pulse::new();
         // Whatever goes wrong from here on, russh's task must not outlive this call.
         let guard = pulse.token().drop_guard();
+        let (stream, words) = self.stream(&pulse).await?;
         let asker = Asker::new(
             Arc::clone(&self.reporter),
             self.source,
@@ -138,7 +139,7 @@ impl Dial<'_> {
         let handshake = client::connect_stream(self.config(), wire, client);
         let mut handle = match asker.limited(limit, handshake).await {
             Some(Ok(handle)) => handle,
-            Some(Err(error)) => return Err(self.handshake_failed(&error, &shared)),
+            Some(Err(error)) => return Err(self.handshake_failed(&error, &shared, words).await),
             None => return Err(self.unreachable(&self.no_handshake()).into()),
         };
         self.log_in(&mut handle, &asker, &shared, &mut gone_receiver).await?;
@@ -175,11 +176,16 @@ impl Dial<'_> {
     }
 
     /// The bytes that SSH runs on.
-    async fn stream(&self) -> Result<Box<dyn Bytestream>, LinkError> {
+    async fn stream(&self, pulse: &Arc<Pulse>) -> Result<(Box<dyn Bytestream>, Option<Words>), LinkError> {
         if let Some(hop) = self.via {
-            return Ok(Box::new(
-                hop.open_for(&self.host.host, self.host.port, &self.label).await?,
-            ));
+            let tunnel = hop.open_for(&self.host.host, self.host.port, &self.label).await?;
+            return Ok((Box::new(tunnel), None));
+        }
+        if let Some(command) = &self.host.command {
+            let started = proxy::start(command, pulse);
+            let (stream, words) =
+                started.map_err(|why| link_error(LinkErrorKind::Local, format!("{}: {why}", self.label)))?;
+            return Ok((stream, Some(words)));
         }
         let limit = self.limit();
         let addresses = self.addresses(limit).await?;
@@ -187,7 +193,7 @@ impl Dial<'_> {
             Ok(Ok(stream)) => {
                 // Without it small packets wait for one another. A socket that refuses works all the same.
                 let _ = stream.set_nodelay(true);
-                Ok(Box::new(stream))
+                Ok((Box::new(stream), None))
             }
             Ok(Err(e)) => Err(self.unreachable(&io_fragment(&e))),
             Err(_) => Err(self.unreachable(&format!("no TCP connection within {}", human(limit)))),
@@ -229,13 +235,21 @@ impl Dial<'_> {
         Arc::new(config)
     }
 
-    fn handshake_failed(&self, error: &russh::Error, shared: &Shared) -> Failed {
+    async fn handshake_failed(&self, error: &russh::Error, shared: &Shared, words: Option<Words>) -> Failed {
         let refused = shared.refused.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let told = match words {
+            // What it says of itself comes nearer to the cause than the end of its output.
+            Some(words) if refused.is_none() => words.last().await,
+            _ => None,
+        };
         match refused {
             Some(error) => error.into(),
-            None => Failed {
-                error: self.unreachable(&fragment(error)),
-                again: transient(error),
+            None => match told {
+                Some(why) => self.unreachable(&why).into(),
+                None => Failed {
+                    error: self.unreachable(&fragment(error)),
+                    again: transient(error),
+                },
             },
         }
     }

@@ -25,6 +25,7 @@ mod jumps;
 mod keys;
 mod known_hosts;
 mod link;
+mod proxy;
 mod session;
 mod settings;
 mod ssh_config;

@@ -73,7 +73,7 @@ impl Site {
     }
 }
 
-async fn say(session: &Session, word: &str) -> String {
+pub async fn say(session: &Session, word: &str) -> String {
     session
         .exec(&Command::argv(["echo", word], T), None)
         .await

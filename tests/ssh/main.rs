@@ -6,12 +6,14 @@
 mod commands;
 mod follows;
 mod hops;
+mod host_certificates;
 mod host_keys;
 mod logins;
 mod nodes;
 mod person;
 mod processes;
 mod server;
+mod ssh_config;
 mod sshd;
 mod tunnels;
 mod wrapper;

@@ -20,15 +20,20 @@ const T: Duration = Duration::from_secs(50);
 const SSHD: &str = "/usr/sbin/sshd";
 
 /// A real sshd on loopback, and the home of an operator whom it lets in.
-struct Sshd {
-    home: Home,
-    port: u16,
-    target: Target,
+pub struct Sshd {
+    pub home: Home,
+    pub port: u16,
+    pub target: Target,
     _process: Child,
 }
 
 impl Sshd {
-    async fn start(more: &str) -> Option<Self> {
+    pub async fn start(more: &str) -> Option<Self> {
+        Self::start_with(|_| more.to_owned()).await
+    }
+
+    /// With lines for its configuration that are made when its host key is in the home, as `host`.
+    pub async fn start_with(more: impl FnOnce(&Home) -> String) -> Option<Self> {
         let user = std::env::var("USER")
             .ok()
             .or_else(|| std::env::var("LOGNAME").ok())
@@ -49,7 +54,8 @@ impl Sshd {
         let config = format!(
             "ListenAddress 127.0.0.1\nPort {port}\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\nPidFile none\nLogLevel QUIET\nPermitRootLogin yes\n{more}\n",
             home.path("host").display(),
-            home.path("authorized").display()
+            home.path("authorized").display(),
+            more = more(&home)
         );
         std::fs::write(home.path("sshd_config"), config).unwrap();
         if Path::new("/run").exists() {
@@ -91,7 +97,7 @@ fn whoami() -> Option<String> {
     Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())
 }
 
-fn restrict(path: &Path) {
+pub fn restrict(path: &Path) {
     std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
 }
 
