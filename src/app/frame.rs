@@ -11,6 +11,8 @@ use crate::view::{self, Look, Regions, Scene};
 pub(super) struct Beside<'a> {
     /// Characters typed so far into the field of a secret.
     pub(super) typed: usize,
+    /// What was typed, where it may be seen.
+    pub(super) shown: Option<&'a str>,
     /// What the terminal itself has to say.
     pub(super) told: Option<&'a str>,
 }
@@ -26,6 +28,7 @@ pub(super) fn compose(console: &Console, look: &Look, beside: Beside<'_>, frame:
             look,
             now: console.now(),
             typed: beside.typed,
+            shown: beside.shown,
             told: beside.told,
         };
         let area = frame.area;

@@ -234,6 +234,12 @@ impl Front {
         (state.screen.mode == Mode::Question && question.ask.secret()).then_some(question.id)
     }
 
+    /// Whether what is typed for the question in front may be seen.
+    fn echoes(&self) -> bool {
+        let question = self.console.state().questions.front();
+        self.secret_question().is_some() && question.is_some_and(|q| q.ask.echo())
+    }
+
     fn take(&mut self, news: Vec<ForFront>) -> io::Result<Option<How>> {
         for item in news {
             match item {
@@ -297,6 +303,7 @@ impl Front {
         self.secret.belongs_to(asked);
         let beside = Beside {
             typed: self.secret.typed(),
+            shown: self.echoes().then(|| self.secret.shown()),
             told: self.told.as_ref().map(|(text, _)| text.as_str()),
         };
         frame::compose(&self.console, &self.look, beside, self.screen.next(), &mut self.regions);

@@ -48,6 +48,11 @@ impl SecretField {
         self.text.chars().count()
     }
 
+    /// The text itself, for a question that lets it be seen.
+    pub(super) fn shown(&self) -> &str {
+        &self.text
+    }
+
     /// Takes a key.
     pub(super) fn key(&mut self, chord: Chord) -> Typed {
         match chord {

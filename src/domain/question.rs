@@ -36,15 +36,41 @@ pub enum Ask {
         /// Whether an earlier answer was wrong.
         again: bool,
     },
+    /// What a login wants to know: a question of the server's, or a password. The answer is secret.
+    Login {
+        /// The login that asks, as `NAME (user@host:port)`.
+        account: String,
+        /// What the server says beside its question, in printable characters; often empty.
+        said: String,
+        /// The question in the server's words, in printable characters.
+        prompt: String,
+        /// Whether the server lets the answer be seen while it is typed.
+        echo: bool,
+        /// Which question of its round this is, from 1.
+        number: usize,
+        /// Questions of the round.
+        of: usize,
+        /// Whether earlier answers were refused.
+        again: bool,
+    },
 }
 
 impl Ask {
-    /// Whether the answer must not be shown or queued.
+    /// Whether the answer must not be queued, and not be shown unless [`Self::echo`] says so.
     #[must_use]
     pub fn secret(&self) -> bool {
         match self {
             Self::HostKey { .. } => false,
-            Self::Passphrase { .. } => true,
+            Self::Passphrase { .. } | Self::Login { .. } => true,
+        }
+    }
+
+    /// Whether the answer may be seen on the screen while it is typed.
+    #[must_use]
+    pub fn echo(&self) -> bool {
+        match self {
+            Self::HostKey { .. } | Self::Passphrase { .. } => false,
+            Self::Login { echo, .. } => *echo,
         }
     }
 }

@@ -270,7 +270,7 @@ impl Dial<'_> {
     ) -> Result<(), LinkError> {
         let settings = self.settings;
         let agent = self.host.agent.as_deref();
-        let work = log_in(handle, &self.host, agent, &settings.keyring, asker);
+        let work = log_in(handle, &self.host, &self.label, agent, &settings.keyring, asker);
         match asker.limited(self.limit(), work).await {
             Some(Ok(())) => Ok(()),
             Some(Err(refusal)) if refusal.hung_up => {
@@ -288,8 +288,14 @@ impl Dial<'_> {
         if keys_refused {
             refusal.tried.extend(refusal.unanswered.take());
         }
-        if refusal.tried.is_empty() {
-            return self.unreachable(&format!("the connection was lost during the login: {why}"));
+        let lost_while_asking = refusal.while_asking && !keys_refused;
+        if lost_while_asking || !refusal.refused_anything() {
+            let when = if lost_while_asking {
+                "while it waited for an answer, and hosts wait for two minutes only"
+            } else {
+                "during the login"
+            };
+            return self.unreachable(&format!("the connection was lost {when}: {why}"));
         }
         self.refused(&refusal, Some((why, keys_refused)))
     }
@@ -297,7 +303,14 @@ impl Dial<'_> {
     /// Nobody was let in: what was tried, and what to do. `ended`: why the connection ended before all keys were tried, and whether that was for them.
     fn refused(&self, refusal: &Refusal, ended: Option<(&str, bool)>) -> LinkError {
         let mut text = format!("{}: ", self.label);
-        if refusal.tried.is_empty() {
+        if !refusal.taken.is_empty() {
+            text.push_str(&format!("it took {} and wants more; ", refusal.taken.join(", ")));
+        }
+        let no_keys = !refusal.methods.is_empty() && !refusal.methods.contains(&"publickey");
+        if refusal.tried.is_empty() && (no_keys || !refusal.taken.is_empty()) {
+            // What it wants instead is said below.
+            text.push_str("it let nobody in");
+        } else if refusal.tried.is_empty() {
             text.push_str("there was no key to offer");
             if !self.host.named {
                 let looked: Vec<String> = self.host.keys.iter().map(|k| k.display().to_string()).collect();
@@ -307,17 +320,25 @@ impl Dial<'_> {
             let which = if ended.is_some() { "keys" } else { "every key" };
             text.push_str(&format!("it refused {which}: tried {}", refusal.tried.join(", ")));
         }
+        for (method, times) in &refusal.answers {
+            let times = if *times == 1 {
+                String::new()
+            } else {
+                format!(" {times} times")
+            };
+            text.push_str(&format!("; it refused {method}{times}"));
+        }
         if !refusal.notes.is_empty() {
             text.push_str(&format!("; {}", refusal.notes.join("; ")));
         }
         if let Some((why, keys_refused)) = ended {
-            let tried = refusal.tried.len();
+            let tried = refusal.tried.len() + refusal.answers.iter().map(|(_, n)| n).sum::<usize>();
             text.push_str(&format!("; the connection ended after {tried} of them: {why}"));
             if keys_refused && tried < MAX_TRIES {
                 text.push_str(&format!("; its limit is below {MAX_TRIES}"));
             }
         }
-        if !refusal.methods.is_empty() && !refusal.methods.contains(&"publickey") {
+        if no_keys {
             text.push_str(&format!("; it takes only {}", refusal.methods.join(", ")));
         }
         if let Some(jump) = self.jumps.last() {
@@ -328,10 +349,10 @@ impl Dial<'_> {
                 jump.name
             ));
         }
-        let kind = if refusal.tried.is_empty() {
-            LinkErrorKind::Local
-        } else {
+        let kind = if refusal.refused_anything() {
             LinkErrorKind::Refused
+        } else {
+            LinkErrorKind::Local
         };
         let fix = refusal.key().map(|key| {
             format!(

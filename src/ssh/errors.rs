@@ -12,11 +12,17 @@ const MAX_SAID: usize = 300;
 /// A server's own words without control characters and without excess: it may say them before anybody knows who it is.
 pub(super) fn printable(text: &str) -> String {
     text.chars()
+        .filter(|c| !is_invisible(*c))
         .map(|c| if c.is_control() { ' ' } else { c })
         .take(MAX_SAID)
         .collect::<String>()
         .trim()
         .to_owned()
+}
+
+/// Whether a character has no shape of its own, or turns the text after it around.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 /// An error of this kind, with nothing to copy.
@@ -106,6 +112,7 @@ mod tests {
     #[test]
     fn a_servers_words_lose_their_escapes_and_their_excess() {
         assert_eq!(printable("Too many\x1b[31m failures\n"), "Too many [31m failures");
+        assert_eq!(printable("pass\u{202e}drow:\u{200b}"), "passdrow:");
         assert_eq!(printable(&"x".repeat(5000)).len(), 300);
     }
 

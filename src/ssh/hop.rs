@@ -10,7 +10,7 @@ use super::again::Pauses;
 use super::alias::Host;
 use super::dial::{Dialled, dial};
 use super::errors::{FORWARDING, link_error, refusal};
-use super::keys::Keyring;
+use super::keyring::Keyring;
 use super::link::{Link, NoChannel};
 use super::settings::{Reporter, Settings, Target};
 use super::tunnel::{HOP_BUFFER, Tunnel};

@@ -13,7 +13,7 @@ use super::alias::Host;
 use super::authority;
 use super::errors::{fragment, link_error, printable};
 use super::fix;
-use super::keys::Keyring;
+use super::keyring::Keyring;
 use super::known_hosts::{Known, OnFile, Verdict, append, describe, fingerprint};
 use super::settings::{Asker, Reply};
 use crate::domain::link::{HostKeys, LinkError, LinkErrorKind};

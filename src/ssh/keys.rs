@@ -1,62 +1,34 @@
-//! Private keys in files, and the passphrases that open them: asked once for all connections, kept in memory only.
+//! Private keys in files, as far as they can be read without a passphrase.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
-use russh::keys::{Algorithm, PrivateKey, PublicKey, decode_secret_key, load_public_key};
+use russh::keys::{Algorithm, Certificate, PrivateKey, PublicKey, decode_secret_key};
 use secrecy::{ExposeSecret, SecretString};
 
-use super::settings::{Asker, Reply};
-use crate::domain::question::Ask;
-
-/// How often a passphrase is asked for before the key is passed over.
-const PASSPHRASE_TRIES: usize = 3;
-
-/// How long a dismissed question stays dismissed, so that a connection that is tried again does not ask again at once.
-const DISMISSED_FOR: Duration = Duration::from_secs(300);
-
-/// Longest key file that is read.
+/// Longest key or certificate file that is read.
 const MAX_FILE: u64 = 64 * 1024;
-
-/// Decrypted keys of this console and its questions about them. Clones share them.
-#[derive(Clone, Default)]
-pub struct Keyring {
-    slots: Arc<Mutex<HashMap<PathBuf, Arc<tokio::sync::Mutex<Slot>>>>>,
-    /// Held while a person is asked about a host key: two connections to one host must not both ask.
-    pub(super) host_question: Arc<tokio::sync::Mutex<()>>,
-}
-
-#[derive(Default)]
-struct Slot {
-    key: Option<Arc<PrivateKey>>,
-    dismissed: Option<Instant>,
-}
-
-impl fmt::Debug for Keyring {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Keyring")
-    }
-}
 
 /// A key file as it can be read without a passphrase.
 pub(super) struct KeyFile {
     pub(super) path: PathBuf,
     /// Absent in an encrypted file of an old format that has no `.pub` beside it.
     pub(super) public: Option<PublicKey>,
-    state: KeyState,
+    pub(super) state: KeyState,
 }
 
-enum KeyState {
+/// What of the private key a file gives.
+pub(super) enum KeyState {
     Open(Arc<PrivateKey>),
     Encrypted(SecretString),
+    /// Only an agent can sign with it. A fragment says why.
+    AgentOnly(&'static str),
 }
 
-/// Why a key file can't be used.
+/// Why a key or certificate file can't be used.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum KeyProblem {
     Missing,
@@ -65,34 +37,29 @@ pub(super) enum KeyProblem {
 }
 
 impl KeyFile {
-    /// Reads a file of any format that OpenSSH or OpenSSL write.
+    /// Reads a file of any format that OpenSSH or OpenSSL write, or a public key whose private half an agent may hold.
     pub(super) fn load(path: &Path) -> Result<Self, KeyProblem> {
-        let text = read(path).map_err(|e| match e.kind() {
-            io::ErrorKind::NotFound => KeyProblem::Missing,
-            _ => KeyProblem::Unusable(e.to_string()),
-        })?;
-        let unusable = |e: &dyn fmt::Display| KeyProblem::Unusable(e.to_string().to_lowercase());
+        let text = match read(path) {
+            Ok(text) => text,
+            // As ssh does: the public half alone names a key of the agent's.
+            Err(KeyProblem::Missing) => return Self::public_half(path),
+            Err(problem) => return Err(problem),
+        };
         let (public, state) = if text.expose_secret().contains("BEGIN OPENSSH PRIVATE KEY") {
-            let key = PrivateKey::from_openssh(text.expose_secret()).map_err(|e| unusable(&e))?;
-            let public = key.public_key().clone();
-            if matches!(
-                public.algorithm(),
-                Algorithm::SkEd25519 | Algorithm::SkEcdsaSha2NistP256
-            ) {
-                return Err(KeyProblem::Unusable(
-                    "a hardware key works only through an ssh-agent".to_owned(),
-                ));
-            }
-            let state = if key.is_encrypted() {
-                KeyState::Encrypted(text)
-            } else {
-                KeyState::Open(Arc::new(key))
-            };
-            (Some(public), state)
+            openssh(text)?
+        } else if !text.expose_secret().contains("-----BEGIN")
+            && let Ok(public) = PublicKey::from_openssh(text.expose_secret().trim())
+        {
+            (
+                Some(public),
+                KeyState::AgentOnly("it is a public key, and the agent does not hold the private one"),
+            )
+        } else if Certificate::from_openssh(text.expose_secret().trim()).is_ok() {
+            return Err(KeyProblem::Unusable(
+                "it is a certificate; name the key that it certifies, and keep it beside as KEY-cert.pub".to_owned(),
+            ));
         } else if is_encrypted_pem(text.expose_secret()) {
-            let mut beside = path.as_os_str().to_owned();
-            beside.push(".pub");
-            (load_public_key(Path::new(&beside)).ok(), KeyState::Encrypted(text))
+            (public_at(&with_ending(path, ".pub")), KeyState::Encrypted(text))
         } else {
             let key = decode_secret_key(text.expose_secret(), None).map_err(|e| unusable(&e))?;
             (Some(key.public_key().clone()), KeyState::Open(Arc::new(key)))
@@ -103,89 +70,75 @@ impl KeyFile {
             state,
         })
     }
+
+    fn public_half(path: &Path) -> Result<Self, KeyProblem> {
+        let public = public_at(&with_ending(path, ".pub")).ok_or(KeyProblem::Missing)?;
+        Ok(Self {
+            path: path.to_owned(),
+            public: Some(public),
+            state: KeyState::AgentOnly("only its public half is here, and the agent does not hold the private one"),
+        })
+    }
+
+    /// Where ssh keeps a certificate of this key.
+    pub(super) fn certificate_path(&self) -> PathBuf {
+        let public = self.path.extension().is_some_and(|e| e == "pub");
+        let base = if public {
+            self.path.with_extension("")
+        } else {
+            self.path.clone()
+        };
+        with_ending(&base, "-cert.pub")
+    }
+}
+
+/// Reads a user certificate.
+pub(super) fn load_certificate(path: &Path) -> Result<Certificate, KeyProblem> {
+    let text = read(path)?;
+    Certificate::from_openssh(text.expose_secret().trim()).map_err(|e| unusable(&e))
+}
+
+fn openssh(text: SecretString) -> Result<(Option<PublicKey>, KeyState), KeyProblem> {
+    let key = PrivateKey::from_openssh(text.expose_secret()).map_err(|e| unusable(&e))?;
+    let public = key.public_key().clone();
+    let state = match public.algorithm() {
+        Algorithm::SkEd25519 | Algorithm::SkEcdsaSha2NistP256 => {
+            KeyState::AgentOnly("a hardware key works only through an ssh-agent, and the agent does not hold it")
+        }
+        _ if key.is_encrypted() => KeyState::Encrypted(text),
+        _ => KeyState::Open(Arc::new(key)),
+    };
+    Ok((Some(public), state))
+}
+
+fn unusable(e: &dyn fmt::Display) -> KeyProblem {
+    KeyProblem::Unusable(e.to_string().to_lowercase())
+}
+
+fn public_at(path: &Path) -> Option<PublicKey> {
+    PublicKey::from_openssh(read(path).ok()?.expose_secret().trim()).ok()
+}
+
+fn with_ending(path: &Path, ending: &str) -> PathBuf {
+    let mut longer = path.as_os_str().to_owned();
+    longer.push(ending);
+    PathBuf::from(longer)
 }
 
 fn is_encrypted_pem(text: &str) -> bool {
     text.contains("ENCRYPTED")
 }
 
-fn read(path: &Path) -> io::Result<SecretString> {
-    let mut text = String::new();
-    File::open(path)?.take(MAX_FILE).read_to_string(&mut text)?;
-    Ok(SecretString::from(text))
-}
-
-impl Keyring {
-    /// Forgets which questions were dismissed: somebody wants another try.
-    pub fn ask_again(&self) {
-        let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        for slot in slots.values() {
-            // One that is locked is being asked about now.
-            if let Ok(mut slot) = slot.try_lock() {
-                slot.dismissed = None;
-            }
-        }
-    }
-
-    /// The key itself, if it can be had without asking.
-    pub(super) async fn open(&self, file: &KeyFile) -> Option<Arc<PrivateKey>> {
-        match &file.state {
-            KeyState::Open(key) => Some(Arc::clone(key)),
-            // Somebody else's question about it is not waited for.
-            KeyState::Encrypted(_) => self.slot(&file.path).try_lock().ok()?.key.clone(),
-        }
-    }
-
-    /// The key itself, after asking for its passphrase if need be. The error is a fragment.
-    pub(super) async fn unlock(&self, file: &KeyFile, asker: &Asker) -> Result<Arc<PrivateKey>, String> {
-        let text = match &file.state {
-            KeyState::Open(key) => return Ok(Arc::clone(key)),
-            KeyState::Encrypted(text) => text,
-        };
-        // Whoever waits here waits for a person.
-        let _pause = asker.pause();
-        let slot = self.slot(&file.path);
-        let mut slot = slot.lock().await;
-        if let Some(key) = &slot.key {
-            return Ok(Arc::clone(key));
-        }
-        if !asker.interactive() {
-            return Err(
-                "it is encrypted, and nobody can be asked for its passphrase; add it to an ssh-agent".to_owned(),
-            );
-        }
-        if slot.dismissed.is_some_and(|at| at.elapsed() < DISMISSED_FOR) {
-            return Err("its passphrase was not given".to_owned());
-        }
-        for attempt in 0..PASSPHRASE_TRIES {
-            let ask = Ask::Passphrase {
-                key: file.path.display().to_string(),
-                again: attempt > 0,
-            };
-            let Reply::Secret(passphrase) = asker.ask(ask).await else {
-                slot.dismissed = Some(Instant::now());
-                return Err("its passphrase was not given".to_owned());
-            };
-            if let Some(key) = decrypt(text.clone(), passphrase).await {
-                let key = Arc::new(key);
-                slot.key = Some(Arc::clone(&key));
-                return Ok(key);
-            }
-        }
-        slot.dismissed = Some(Instant::now());
-        Err(format!("its passphrase was wrong {PASSPHRASE_TRIES} times"))
-    }
-
-    fn slot(&self, path: &Path) -> Arc<tokio::sync::Mutex<Slot>> {
-        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(slots.entry(path.to_owned()).or_default())
-    }
-}
-
-/// Off the async threads: the key derivation is slow on purpose.
-async fn decrypt(text: SecretString, passphrase: SecretString) -> Option<PrivateKey> {
-    let work = move || decode_secret_key(text.expose_secret(), Some(passphrase.expose_secret())).ok();
-    tokio::task::spawn_blocking(work).await.ok().flatten()
+fn read(path: &Path) -> Result<SecretString, KeyProblem> {
+    let text = || -> io::Result<String> {
+        let mut text = String::new();
+        File::open(path)?.take(MAX_FILE).read_to_string(&mut text)?;
+        Ok(text)
+    };
+    text().map(SecretString::from).map_err(|e| match e.kind() {
+        io::ErrorKind::NotFound => KeyProblem::Missing,
+        _ => KeyProblem::Unusable(e.to_string()),
+    })
 }
 
 #[cfg(test)]
@@ -195,10 +148,10 @@ mod tests {
     #[test]
     fn a_missing_file_is_told_from_a_broken_one() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(matches!(
-            KeyFile::load(&folder.path().join("none")),
-            Err(KeyProblem::Missing)
-        ));
+        assert_eq!(
+            KeyFile::load(&folder.path().join("none")).err(),
+            Some(KeyProblem::Missing)
+        );
         let broken = folder.path().join("broken");
         std::fs::write(
             &broken,
@@ -209,7 +162,19 @@ mod tests {
     }
 
     #[test]
-    fn a_keyring_shows_nothing() {
-        assert_eq!(format!("{:?}", Keyring::default()), "Keyring");
+    fn a_public_half_names_a_key_of_the_agents() {
+        let folder = tempfile::tempdir().unwrap();
+        let key = PrivateKey::random(&mut russh::keys::key::safe_rng(), Algorithm::Ed25519).unwrap();
+        let beside = folder.path().join("id.pub");
+        std::fs::write(&beside, key.public_key().to_openssh().unwrap()).unwrap();
+        for name in ["id", "id.pub"] {
+            let file = KeyFile::load(&folder.path().join(name)).unwrap();
+            assert_eq!(
+                file.public.as_ref().map(PublicKey::key_data),
+                Some(key.public_key().key_data())
+            );
+            assert!(matches!(file.state, KeyState::AgentOnly(_)), "{name}");
+            assert_eq!(file.certificate_path(), folder.path().join("id-cert.pub"));
+        }
     }
 }

@@ -12,19 +12,24 @@
 //! - A connection whose peer has said nothing for [`GIVE_UP_AFTER`] is cut; a refused channel never cuts one.
 
 mod again;
+mod agent;
 mod alias;
 mod auth;
 mod authority;
+mod candidates;
 mod command;
 mod dial;
 mod errors;
 mod fix;
 mod hop;
 mod host_key;
+mod interactive;
 mod jumps;
+mod keyring;
 mod keys;
 mod known_hosts;
 mod link;
+mod offer;
 mod proxy;
 mod session;
 mod settings;
@@ -36,7 +41,7 @@ mod wire;
 pub use again::Pauses;
 pub use hop::HopHandle;
 pub use jumps::proxy_jumps;
-pub use keys::Keyring;
+pub use keyring::Keyring;
 pub use link::{GIVE_UP_AFTER, SILENT_AFTER};
 pub use session::{Chunk, Follow, Session, Stream};
 pub use settings::{Reply, Reporter, Settings, Target, agent_socket};

@@ -9,7 +9,7 @@ use secrecy::SecretString;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::keys::Keyring;
+use super::keyring::Keyring;
 use crate::domain::link::{HostKeys, LinkState};
 use crate::domain::question::Ask;
 use crate::domain::{Source, Stamp};

@@ -23,8 +23,10 @@ pub struct Scene<'a> {
     pub look: &'a Look,
     /// The moment that ages are counted to.
     pub now: Now,
-    /// Characters typed so far into the field of a secret: the secret itself never comes here.
+    /// Characters typed so far into the field of a secret.
     pub typed: usize,
+    /// What was typed, only where its question lets it be seen: a secret never comes here.
+    pub shown: Option<&'a str>,
     /// What the terminal itself has to say, such as that something was copied.
     pub told: Option<&'a str>,
 }

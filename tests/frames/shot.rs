@@ -33,6 +33,7 @@ pub fn shot_with(state: &State, logs: &LogWindows, look: &Look, (width, height):
         look,
         now: NOW,
         typed: 7,
+        shown: None,
         told: None,
     };
     let regions = draw(&scene, &mut buffer, area);

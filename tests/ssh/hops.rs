@@ -257,6 +257,7 @@ async fn a_dismissed_passphrase_is_asked_for_again_on_request() {
             (Ask::HostKey { .. }, _) => Reply::Yes,
             (Ask::Passphrase { .. }, 1) => Reply::No,
             (Ask::Passphrase { .. }, _) => Reply::Secret(SecretString::from("right")),
+            (Ask::Login { .. }, _) => Reply::No,
         })
     });
     let target = site.home.target(site.port);

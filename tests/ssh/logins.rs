@@ -19,11 +19,11 @@ use tokio::net::UnixStream;
 use crate::person::{Home, NODE, Person, here, text};
 use crate::server::{Server, key};
 
-async fn works(session: &Session) {
+pub async fn works(session: &Session) {
     let output = session
         .exec(&Command::argv(["echo", "in"], Duration::from_secs(50)), None)
         .await;
-    assert_eq!(output.text(), "in\n");
+    assert_eq!(output.text(), "in\n", "{output:?}");
 }
 
 /// Answers a passphrase with these, one after the other, and trusts every host.
@@ -32,6 +32,7 @@ fn knows(passphrases: &'static [&'static str]) -> Arc<Person> {
     Person::new(move |ask, _| {
         Some(match ask {
             Ask::HostKey { .. } => Reply::Yes,
+            Ask::Login { .. } => Reply::No,
             Ask::Passphrase { .. } => match passphrases.get(given.fetch_add(1, Ordering::Relaxed)) {
                 Some(p) => Reply::Secret(SecretString::from(*p)),
                 None => Reply::No,
@@ -43,7 +44,7 @@ fn knows(passphrases: &'static [&'static str]) -> Arc<Person> {
 fn passphrase_asks(person: &Person) -> Vec<bool> {
     let again = |ask| match ask {
         Ask::Passphrase { again, .. } => Some(again),
-        Ask::HostKey { .. } => None,
+        Ask::HostKey { .. } | Ask::Login { .. } => None,
     };
     person.asks().into_iter().filter_map(again).collect()
 }
@@ -353,13 +354,13 @@ async fn a_server_that_ends_the_login_after_too_many_keys_has_refused_them() {
 }
 
 /// A real agent in a directory of the test's own.
-struct Agent {
-    socket: PathBuf,
+pub struct Agent {
+    pub socket: PathBuf,
     _process: tokio::process::Child,
 }
 
 impl Agent {
-    async fn start(home: &Home) -> Self {
+    pub async fn start(home: &Home) -> Self {
         let socket = home.path("agent");
         let process = tokio::process::Command::new("ssh-agent")
             .args(["-D", "-a"])
@@ -492,7 +493,7 @@ async fn a_person_may_take_longer_than_any_limit() {
 }
 
 /// A person who thinks before each answer, for longer than the connection may take.
-struct Slow(Arc<Person>);
+pub struct Slow(pub Arc<Person>);
 
 impl Reporter for Slow {
     fn link(&self, source: bringup::domain::Source, state: bringup::domain::link::LinkState) {

@@ -3,13 +3,17 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 #![expect(clippy::print_stderr, reason = "a test that is left out says so")]
 
+mod certificates;
 mod commands;
 mod follows;
+mod hardware_keys;
 mod hops;
 mod host_certificates;
 mod host_keys;
+mod interactive;
 mod logins;
 mod nodes;
+mod pam;
 mod person;
 mod processes;
 mod server;

@@ -134,6 +134,7 @@ async fn a_dismissed_passphrase_is_asked_for_again_on_request() {
             (Ask::HostKey { .. }, _) => Reply::Yes,
             (Ask::Passphrase { .. }, 1) => Reply::No,
             (Ask::Passphrase { .. }, _) => Reply::Secret(SecretString::from("right")),
+            (Ask::Login { .. }, _) => Reply::No,
         })
     });
     let mut node = Node::start(&home, target, &person);

@@ -1,6 +1,7 @@
 //! An SSH server in this process: a jump host or a node. What it is asked to execute runs under this machine's own /bin/sh, so that the wrapper is
 //! the real one; what is behind a jump host is reached without any socket.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io;
 use std::pin::Pin;
@@ -10,8 +11,10 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 use russh::keys::{Algorithm, PrivateKey, PublicKey};
-use russh::server::{Auth, ChannelOpenHandle, Config, Handler, Msg, PublicKeyOffer, Session, VerifiedPublicKey};
-use russh::{Channel, ChannelId, ChannelMsg, ChannelOpenFailure};
+use russh::server::{
+    Auth, ChannelOpenHandle, Config, Handler, Msg, PublicKeyOffer, Response, Session, VerifiedPublicKey,
+};
+use russh::{Channel, ChannelId, ChannelMsg, ChannelOpenFailure, MethodKind, MethodSet};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
@@ -21,6 +24,28 @@ use crate::processes::MARK;
 /// A fresh key.
 pub fn key(algorithm: Algorithm) -> PrivateKey {
     PrivateKey::random(&mut russh::keys::key::safe_rng(), algorithm).unwrap()
+}
+
+/// How a server lets people in.
+#[derive(Clone, Default)]
+pub struct Door {
+    /// What it names at first; a key only, where nothing is said.
+    pub methods: Vec<MethodKind>,
+    /// What it wants after the first method that was right.
+    pub then: Vec<MethodKind>,
+    /// Its questions, round by round.
+    pub rounds: Vec<Round>,
+    pub password: &'static str,
+}
+
+/// Questions that are asked at once.
+#[derive(Clone, Default)]
+pub struct Round {
+    pub words: &'static str,
+    /// Texts, and whether the answers may be seen.
+    pub prompts: Vec<(String, bool)>,
+    /// The right answers.
+    pub answers: Vec<&'static str>,
 }
 
 /// A server's state; tests change it while it runs.
@@ -51,6 +76,9 @@ pub struct Server {
     pub refuse_tunnels: AtomicBool,
     /// Refused keys after which it says goodbye.
     pub max_tries: AtomicUsize,
+    pub door: Mutex<Door>,
+    /// Answers and passwords that came.
+    pub given: Mutex<Vec<String>>,
     sessions: AtomicUsize,
     plug: Mutex<Plugged>,
 }
@@ -95,6 +123,8 @@ impl Server {
             keys_offered: AtomicUsize::new(0),
             hang_up_on_offer: AtomicUsize::new(0),
             max_tries: AtomicUsize::new(100),
+            door: Mutex::default(),
+            given: Mutex::default(),
             refuse_tunnels: AtomicBool::new(false),
             sessions: AtomicUsize::new(0),
             plug: Mutex::default(),
@@ -148,6 +178,7 @@ impl Server {
             auth_rejection_time_initial: Some(std::time::Duration::ZERO),
             max_auth_attempts: self.max_tries.load(Ordering::Relaxed),
             nodelay: true,
+            methods: MethodSet::from(self.methods().as_slice()),
             ..Config::default()
         };
         if self.old.load(Ordering::Relaxed) {
@@ -162,9 +193,21 @@ impl Server {
         let client = Client {
             server: self,
             gone: plug.drop.child_token(),
+            round: 0,
+            right: true,
+            half_in: false,
         };
         if let Ok(running) = russh::server::run_stream(Arc::new(config), stream, client).await {
             let _ = running.await;
+        }
+    }
+
+    fn methods(&self) -> Vec<MethodKind> {
+        let methods = self.door.lock().unwrap().methods.clone();
+        if methods.is_empty() {
+            vec![MethodKind::PublicKey]
+        } else {
+            methods
         }
     }
 
@@ -248,6 +291,28 @@ fn take_one(left: &AtomicUsize) -> bool {
 struct Client {
     server: Arc<Server>,
     gone: CancellationToken,
+    /// Rounds of questions that were answered, and whether rightly.
+    round: usize,
+    right: bool,
+    /// Whether the first of several methods was right.
+    half_in: bool,
+}
+
+impl Client {
+    /// The end of one method.
+    fn judge(&mut self, right: bool) -> Auth {
+        let then = self.server.door.lock().unwrap().then.clone();
+        let more = right && !self.half_in && !then.is_empty();
+        if right && !more {
+            return Auth::Accept;
+        }
+        self.half_in |= more;
+        let methods = if self.half_in { then } else { self.server.methods() };
+        Auth::Reject {
+            proceed_with_methods: Some(MethodSet::from(methods.as_slice())),
+            partial_success: more,
+        }
+    }
 }
 
 impl Handler for Client {
@@ -263,11 +328,58 @@ impl Handler for Client {
             .accepts
             .iter()
             .any(|k| k.key_data() == offer.public_key.key_data());
-        Ok(if known { Auth::Accept } else { Auth::reject() })
+        let taken = if self.half_in {
+            self.server.door.lock().unwrap().then.clone()
+        } else {
+            self.server.methods()
+        };
+        Ok(if known && taken.contains(&MethodKind::PublicKey) {
+            Auth::Accept
+        } else {
+            Auth::reject()
+        })
     }
 
     async fn auth_publickey(&mut self, _user: &str, _key: VerifiedPublicKey<'_>) -> Result<Auth, Self::Error> {
-        Ok(Auth::Accept)
+        Ok(self.judge(true))
+    }
+
+    async fn auth_password(&mut self, _user: &str, password: &str) -> Result<Auth, Self::Error> {
+        self.server.given.lock().unwrap().push(password.to_owned());
+        let right = self.server.door.lock().unwrap().password == password;
+        Ok(self.judge(right))
+    }
+
+    async fn auth_keyboard_interactive<'a>(
+        &'a mut self,
+        _user: &str,
+        _submethods: &str,
+        response: Option<Response<'a>>,
+    ) -> Result<Auth, Self::Error> {
+        let rounds = self.server.door.lock().unwrap().rounds.clone();
+        match response {
+            None => (self.round, self.right) = (0, !rounds.is_empty()),
+            Some(response) => {
+                let given: Vec<String> = response.map(|b| String::from_utf8(b.to_vec()).unwrap()).collect();
+                self.right &= rounds.get(self.round).unwrap().answers == given;
+                self.round += 1;
+                self.server.given.lock().unwrap().extend(given);
+            }
+        }
+        let Some(round) = rounds.get(self.round) else {
+            let right = self.right;
+            return Ok(self.judge(right));
+        };
+        let prompts = round
+            .prompts
+            .iter()
+            .cloned()
+            .map(|(text, echo)| (Cow::Owned(text), echo));
+        Ok(Auth::Partial {
+            name: "".into(),
+            instructions: round.words.into(),
+            prompts: prompts.collect(),
+        })
     }
 
     async fn channel_open_session(

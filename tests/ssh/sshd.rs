@@ -34,6 +34,11 @@ impl Sshd {
 
     /// With lines for its configuration that are made when its host key is in the home, as `host`.
     pub async fn start_with(more: impl FnOnce(&Home) -> String) -> Option<Self> {
+        Self::start_as(&[], more).await
+    }
+
+    /// Started through these words too. The first line of a keyword counts.
+    pub async fn start_as(through: &[&str], more: impl FnOnce(&Home) -> String) -> Option<Self> {
         let user = std::env::var("USER")
             .ok()
             .or_else(|| std::env::var("LOGNAME").ok())
@@ -51,19 +56,21 @@ impl Sshd {
             .local_addr()
             .unwrap()
             .port();
+        let more = more(&home);
         let config = format!(
-            "ListenAddress 127.0.0.1\nPort {port}\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\nPidFile none\nLogLevel QUIET\nPermitRootLogin yes\n{more}\n",
+            "{more}\nListenAddress 127.0.0.1\nPort {port}\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\nPidFile none\nLogLevel QUIET\nPermitRootLogin yes\n",
             home.path("host").display(),
-            home.path("authorized").display(),
-            more = more(&home)
+            home.path("authorized").display()
         );
         std::fs::write(home.path("sshd_config"), config).unwrap();
         if Path::new("/run").exists() {
             // sshd run by root wants its empty directory.
             let _ = std::fs::create_dir_all("/run/sshd");
         }
-        let process = tokio::process::Command::new(SSHD)
-            .args(["-D", "-e", "-f"])
+        let words = [through, &[SSHD, "-D", "-e", "-f"]].concat();
+        let (program, words) = words.split_first().unwrap();
+        let process = tokio::process::Command::new(program)
+            .args(words)
             .arg(home.path("sshd_config"))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -87,7 +94,7 @@ impl Sshd {
         })
     }
 
-    async fn session(&self) -> Session {
+    pub async fn session(&self) -> Session {
         self.home.connect(&self.target, &Person::trusting()).await.unwrap()
     }
 }

@@ -1,4 +1,4 @@
-//! A question of an actor: a host key to trust, a passphrase.
+//! A question of an actor: a host key to trust, a passphrase, what a login wants to know.
 
 use ratatui::layout::Rect;
 use ratatui::text::Span;
@@ -12,7 +12,7 @@ use crate::view::words;
 
 use super::{Line, boxed, broken, line, text_width};
 
-/// Dots shown of a secret: a longer one shows no more.
+/// Dots shown of a secret, and characters of what may be seen: a longer one shows no more.
 const DOTS: usize = 32;
 
 /// Widest text of a question.
@@ -27,6 +27,7 @@ pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect, regio
     let name = match &question.ask {
         Ask::HostKey { .. } => "unknown host key",
         Ask::Passphrase { .. } => "passphrase",
+        Ask::Login { .. } => "login",
     };
     title.put(0, name, look.focus());
     let more = scene.state.questions.len() - 1;
@@ -72,11 +73,7 @@ fn text(scene: &Scene<'_>, question: &Question, width: u16) -> Vec<Line> {
             let text = format!("The key {key} is encrypted; {who} needs it.");
             lines.extend(broken(&text, 0, width, look.text()));
             lines.push(Line::new());
-            lines.push(vec![
-                Span::styled("  passphrase  ", look.label()),
-                Span::styled("●".repeat(scene.typed.min(DOTS)), look.strong()),
-                Span::styled("▏", look.key()),
-            ]);
+            lines.push(field(scene, "passphrase"));
             lines.push(Line::new());
             lines.push(choice(
                 scene,
@@ -85,9 +82,61 @@ fn text(scene: &Scene<'_>, question: &Question, width: u16) -> Vec<Line> {
             ));
             lines.push(choice(scene, "Esc", "go on without this key"));
         }
+        Ask::Login {
+            account,
+            said,
+            prompt,
+            echo: _,
+            number,
+            of,
+            again,
+        } => {
+            if *again {
+                lines.push(line("✗ That was not it.", look.bad()));
+            }
+            let place = if *of > 1 {
+                format!(" ({number} of {of})")
+            } else {
+                String::new()
+            };
+            lines.extend(broken(&format!("{account} asks{place}:"), 0, width, look.text()));
+            lines.push(Line::new());
+            if !said.is_empty() {
+                lines.extend(broken(said, 2, width, look.dim()));
+            }
+            lines.extend(broken(prompt, 2, width, look.strong()));
+            lines.push(field(scene, ""));
+            lines.push(Line::new());
+            lines.push(choice(
+                scene,
+                "Enter",
+                "answer; it goes to that machine and nowhere else",
+            ));
+            lines.push(choice(scene, "Esc", "leave this login"));
+        }
     }
     lines.push(Line::new());
     lines
+}
+
+/// The field that is typed into: dots, or the text where it may be seen.
+fn field(scene: &Scene<'_>, name: &str) -> Line {
+    let look = scene.look;
+    let text = match scene.shown {
+        // Its end is where the typing is.
+        Some(shown) => shown.chars().skip(scene.typed.saturating_sub(DOTS)).collect(),
+        None => "●".repeat(scene.typed.min(DOTS)),
+    };
+    let label = if name.is_empty() {
+        "  > ".to_owned()
+    } else {
+        format!("  {name}  ")
+    };
+    vec![
+        Span::styled(label, look.label()),
+        Span::styled(text, look.strong()),
+        Span::styled("▏", look.key()),
+    ]
 }
 
 /// The command that prints a host key's fingerprint on the host itself, by OpenSSH's usual file names.
