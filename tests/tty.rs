@@ -3,11 +3,17 @@
 #![cfg(unix)]
 #![expect(clippy::expect_used, reason = "a test that cannot go on says so")]
 
+#[path = "tty/asking.rs"]
+mod asking;
 #[path = "tty/term.rs"]
 mod term;
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 
+use asking::Asking;
+use russh::keys::PrivateKey;
+use russh::keys::ssh_key::LineEnding;
 use term::Term;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_bringup");
@@ -136,14 +142,103 @@ fn pasted_text_is_not_taken_for_keys() {
 
 #[test]
 fn the_question_before_a_plan_can_be_interrupted() {
+    let (_cluster, config) = cluster();
+    let mut term = Term::start(&[PROGRAM, "--config", &config, "up"], &[], SIZE);
+    term.wait("the question", |s| s.contents().contains("Run this plan? [y/N]"));
+    term.send("\u{3}");
+    assert_eq!(term.end(), 130);
+}
+
+/// A demo cluster, and the path of the config for it.
+fn cluster() -> (Term, String) {
     let cluster = Term::start(&[PROGRAM, "demo", "--serve-only"], &[], (200, 10));
     cluster.wait("the path of a config", |s| s.contents().contains(".toml"));
     let contents = cluster.screen(|s| s.contents());
     let config = contents.lines().map(str::trim).find(|l| l.ends_with(".toml"));
-    let mut term = Term::start(&[PROGRAM, "--config", config.expect("a path"), "up"], &[], SIZE);
-    term.wait("the question", |s| s.contents().contains("Run this plan? [y/N]"));
-    term.send("\u{3}");
-    assert_eq!(term.end(), 130);
+    (cluster, config.expect("a path").to_owned())
+}
+
+#[test]
+fn a_passphrase_is_typed_as_dots_and_asked_again_when_it_is_wrong() {
+    let (_cluster, config) = cluster();
+    let key = Path::new(&config).with_file_name("id_ed25519");
+    let open = PrivateKey::read_openssh_file(&key).expect("the demo's key");
+    let locked = open
+        .encrypt(&mut russh::keys::key::safe_rng(), "b\u{fc}rgin q")
+        .expect("a passphrase");
+    locked
+        .write_openssh_file(&key, LineEnding::LF)
+        .expect("the key is written");
+    let mut term = Term::start(&[PROGRAM, "--config", &config], &[], SIZE);
+    term.wait("the question", |s| s.contents().contains("id_ed25519 is encrypted"));
+    // Letters that are keys elsewhere are text here.
+    term.send("qUx");
+    term.wait("three dots", |s| {
+        s.contents().contains("●●●▏") && !s.contents().contains("●●●●")
+    });
+    term.send("\u{7f}");
+    term.wait("two dots", |s| {
+        s.contents().contains("●●▏") && !s.contents().contains("●●●")
+    });
+    assert!(!term.screen(|s| s.contents().contains("qU")));
+    term.send("\r");
+    term.wait("another try", |s| s.contents().contains("That was not it"));
+    term.send("rubbish\u{15}");
+    term.wait("an empty field", |s| {
+        !s.contents().contains('●') || !s.contents().contains("●▏")
+    });
+    term.send("\u{1b}[200~b\u{fc}rgin q\u{1b}[201~");
+    term.wait("nine dots", |s| s.contents().contains("●●●●●●●●●▏"));
+    term.send("\r");
+    term.wait("the nodes", |s| {
+        !s.contents().contains("is encrypted") && s.contents().matches("up ").count() > 0
+    });
+    term.send("q");
+    assert_eq!(term.end(), 0);
+    term.assert_whole();
+}
+
+#[test]
+fn what_a_login_asks_is_answered_on_the_screen() {
+    let (_cluster, config) = cluster();
+    let gate = Asking::start().expect("a server");
+    let folder = Path::new(&config).parent().expect("its folder");
+    std::fs::write(folder.join("known_hosts"), &gate.known).expect("the host key is written");
+    let text = std::fs::read_to_string(&config).expect("the config");
+    let port = text
+        .lines()
+        .find(|l| l.starts_with("port = "))
+        .expect("the jump host's port");
+    let text = text.replacen(port, &format!("port = {}", gate.port), 1);
+    std::fs::write(&config, text).expect("the config is written");
+
+    let mut term = Term::start(&[PROGRAM, "--config", &config], &[], SIZE);
+    term.wait("the first question", |s| s.contents().contains("Your desk:"));
+    assert!(term.screen(|s| s.contents().contains("The gate") && s.contents().contains("(1 of 2)")));
+    term.send("north 7");
+    term.wait("what was typed", |s| s.contents().contains("> north 7▏"));
+    term.send("\r");
+    term.wait("the second question", |s| {
+        s.contents().contains("Code:") && s.contents().contains("(2 of 2)")
+    });
+    assert!(!term.screen(|s| s.contents().contains("north 7")));
+    term.send("271828");
+    term.wait("dots", |s| s.contents().contains("> ●●●●●●▏"));
+    assert!(!term.screen(|s| s.contents().contains("271828")));
+    term.send("\r");
+    term.wait("another try", |s| {
+        s.contents().contains("That was not it") && s.contents().contains("Your desk:")
+    });
+    term.send("north 7\r");
+    term.wait("the second question", |s| s.contents().contains("(2 of 2)"));
+    term.send("314159\r");
+    // Beyond the gate there is nothing: the nodes say so, and that is further than the login.
+    term.wait("the way beyond the gate", |s| {
+        !s.contents().contains("asks (") && s.contents().contains("via gate")
+    });
+    term.send("q");
+    assert_eq!(term.end(), 0);
+    term.assert_whole();
 }
 
 #[test]

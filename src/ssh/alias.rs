@@ -267,7 +267,7 @@ impl Host {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ssh::keys::Keyring;
+    use crate::ssh::keyring::Keyring;
 
     fn target(host: &str) -> Target {
         Target {

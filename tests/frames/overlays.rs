@@ -5,11 +5,12 @@ use bringup::domain::intent::{Action, Mode};
 use bringup::domain::question::{Ask, Question};
 use bringup::domain::{HopId, QuestionId, Source};
 use bringup::model::State;
+use bringup::view::Glyphs;
 
 use crate::build::*;
 use crate::colours::assert_role;
 use crate::runs::*;
-use crate::shot::shot;
+use crate::shot::{look, shot, shot_typed};
 
 fn snapshot(name: &str, mut state: State) {
     let logs = logs(&mut state);
@@ -88,6 +89,56 @@ fn a_passphrase_is_dots() {
     let text = shot(&state, &logs, (80, 24)).text();
     assert!(text.contains("●●●●●●●▏") && !text.contains("●●●●●●●●"), "{text}");
     snapshot("passphrase", state);
+}
+
+fn login(echo: bool) -> Ask {
+    Ask::Login {
+        account: "gate (aurora@10.1.230.180:22)".into(),
+        said: "Approve the request on your phone, or type the code it shows.".into(),
+        prompt: "Verification code:".into(),
+        echo,
+        number: 2,
+        of: 2,
+        again: true,
+    }
+}
+
+#[test]
+fn what_a_login_asks_shows_its_text_and_hides_the_answer() {
+    let mut state = in_mode(empty(example()), Mode::Question);
+    state.questions.push_back(Question {
+        id: QuestionId(3),
+        from: Source::Hop(HopId(0)),
+        ask: login(false),
+    });
+    let logs = logs(&mut state);
+    let text = shot(&state, &logs, (80, 24)).text();
+    assert!(
+        text.contains("> ●●●●●●●▏") && text.contains("Verification code:"),
+        "{text}"
+    );
+    snapshot("login", state);
+}
+
+#[test]
+fn an_answer_that_may_be_seen_is_seen_and_its_end_when_it_is_long() {
+    let mut state = in_mode(empty(example()), Mode::Question);
+    state.questions.push_back(Question {
+        id: QuestionId(3),
+        from: Source::Hop(HopId(0)),
+        ask: login(true),
+    });
+    let logs = logs(&mut state);
+    let typed = |text: &str| {
+        let look = look(Glyphs::Unicode);
+        shot_typed(&state, &logs, &look, (80, 24), Some(text)).text()
+    };
+    assert!(typed("aurora").contains("> aurora▏"), "{}", typed("aurora"));
+    let long = typed(&format!("{}the end", "x".repeat(500)));
+    assert!(
+        long.contains("xxxthe end▏") && !long.contains(&"x".repeat(40)),
+        "{long}"
+    );
 }
 
 #[test]

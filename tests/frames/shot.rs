@@ -24,7 +24,18 @@ pub fn look(glyphs: Glyphs) -> Look {
 }
 
 /// Draws with a look.
-pub fn shot_with(state: &State, logs: &LogWindows, look: &Look, (width, height): (u16, u16)) -> Shot {
+pub fn shot_with(state: &State, logs: &LogWindows, look: &Look, size: (u16, u16)) -> Shot {
+    shot_typed(state, logs, look, size, None)
+}
+
+/// Draws while this may be seen in the field that is typed into.
+pub fn shot_typed(
+    state: &State,
+    logs: &LogWindows,
+    look: &Look,
+    (width, height): (u16, u16),
+    shown: Option<&str>,
+) -> Shot {
     let area = Rect::new(0, 0, width, height);
     let mut buffer = Buffer::empty(area);
     let scene = Scene {
@@ -32,8 +43,8 @@ pub fn shot_with(state: &State, logs: &LogWindows, look: &Look, (width, height):
         logs,
         look,
         now: NOW,
-        typed: 7,
-        shown: None,
+        typed: shown.map_or(7, |s| s.chars().count()),
+        shown,
         told: None,
     };
     let regions = draw(&scene, &mut buffer, area);
