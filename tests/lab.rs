@@ -16,6 +16,8 @@ mod logins;
 mod one_node;
 #[path = "lab/job/outside.rs"]
 mod outside;
+#[path = "lab/job/relay.rs"]
+mod relay;
 #[path = "lab/job/script.rs"]
 mod script;
 #[path = "lab/job/vllm_ray.rs"]
@@ -35,7 +37,7 @@ fn the_lab() {
         return;
     }
     let lab = Lab::up();
-    let jobs: [(&str, Job); 9] = [
+    let jobs: [(&str, Job); 10] = [
         ("an unknown host key is named with its cure", logins::unknown_host_key),
         ("a refused key is named with its hop and its cure", logins::refused_key),
         ("hosts that can't be logged in to", way_in::refused),
@@ -43,6 +45,10 @@ fn the_lab() {
         (
             "vllm-ray: killed in mid-load, adopted, measured, stopped, served again",
             vllm_ray::whole_job,
+        ),
+        (
+            "login = jump: the whole job on a head that opens to the jump host alone",
+            relay::whole_job,
         ),
         ("script: the whole job", script::whole_job),
         ("script: Ray on the head's external address", script::own_address),

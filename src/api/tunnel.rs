@@ -120,6 +120,13 @@ struct FailureLog {
 }
 
 impl Failures {
+    fn add(&self, error: ConnectError) {
+        self.lock(|f| {
+            f.count += 1;
+            f.newest = Some(error);
+        });
+    }
+
     fn lock<T>(&self, look: impl FnOnce(&mut FailureLog) -> T) -> T {
         look(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -170,15 +177,16 @@ async fn join(near: UnixStream, far: &Far) {
             let (mut near_read, mut near_write) = near.into_split();
             // The HTTP client never closes one half alone: when either side ends, so does the other. Waiting for both would keep a stream to a
             // server that hangs after its client has gone.
-            tokio::select! {
-                _ = tokio::io::copy(&mut near_read, &mut far_write) => {}
-                _ = tokio::io::copy(&mut far_read, &mut near_write) => {}
+            let ended = tokio::select! {
+                _ = tokio::io::copy(&mut near_read, &mut far_write) => Ok(0),
+                ended = tokio::io::copy(&mut far_read, &mut near_write) => ended,
+            };
+            // Some streams learn only after they were opened that nobody listens.
+            if ended.is_err_and(|e| e.kind() == io::ErrorKind::ConnectionRefused) {
+                far.failures.add(ConnectError::Refused);
             }
         }
-        Err(error) => far.failures.lock(|f| {
-            f.count += 1;
-            f.newest = Some(error);
-        }),
+        Err(error) => far.failures.add(error),
     }
 }
 

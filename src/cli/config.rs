@@ -67,11 +67,12 @@ fn summary(config: &Config) -> String {
     for node in &config.nodes {
         let _ok = writeln!(
             text,
-            "{:<7} {}: {}{}, fabric {}, {} GPU",
+            "{:<7} {}: {}{}{}, fabric {}, {} GPU",
             node.role.word(),
             node.name,
             way::user_at(&node.login),
             hop(node.via),
+            if node.relayed { " by its own key" } else { "" },
             node.fabric_address,
             node.gpus
         );

@@ -15,12 +15,19 @@ const MAX_NODES: usize = 1024;
 /// Most GPUs of a node.
 const MAX_GPUS: u32 = 64;
 
+/// The word for a login with the jump host's key.
+const JUMP: &str = "jump";
+
+/// What `login` can be: with a key of the operator's, or of the jump host's.
+const LOGINS: [&str; 2] = ["own", JUMP];
+
 /// A node as far as it could be read.
 struct Draft {
     name: Option<At<String>>,
     role: Option<At<Role>>,
     login: Option<Login>,
     via: Option<HopId>,
+    relayed: bool,
     fabric: Option<At<IpAddr>>,
     interface: Option<String>,
     hcas: Vec<String>,
@@ -79,6 +86,8 @@ fn draft(r: &mut Reader<'_>, mut s: Section<'_>, defaults: &Defaults, hops: &[At
     let login = login(r, &mut s, defaults, "address");
     let via = s.text(r, "via");
     let last = hops.len().checked_sub(1).and_then(hop_id);
+    let via_hop = way(r, "node.via", via.as_ref(), last, hops);
+    let relayed = relayed(r, &mut s, via_hop);
     let fabric = s.text_by(r, "fabric_address", |t| fabric_word(t).map(|_| ()));
     let fabric = s.require(r, "fabric_address", fabric, "fabric_address = \"192.168.200.12\"");
     let hcas = s.texts(r, "hcas").unwrap_or_default();
@@ -98,7 +107,8 @@ fn draft(r: &mut Reader<'_>, mut s: Section<'_>, defaults: &Defaults, hops: &[At
             direct: is_direct(via.as_ref()),
             ..login
         }),
-        via: way(r, "node.via", via.as_ref(), last, hops),
+        via: via_hop,
+        relayed,
         fabric: fabric.and_then(|t| {
             Some(At {
                 value: fabric_word(&t.value).ok()?,
@@ -113,6 +123,36 @@ fn draft(r: &mut Reader<'_>, mut s: Section<'_>, defaults: &Defaults, hops: &[At
     };
     s.finish(r);
     found
+}
+
+/// Whether `login` says that the jump host's key logs in.
+fn relayed(r: &mut Reader<'_>, s: &mut Section<'_>, via: Option<HopId>) -> bool {
+    let login = s.text_by(r, "login", |t| {
+        if LOGINS.contains(&t) {
+            return Ok(());
+        }
+        Err(words::Wrong {
+            what: format!("`{t}` is no way to log in"),
+            fix: "write \"own\" or \"jump\"".to_owned(),
+        })
+    });
+    let Some(login) = login.filter(|l| l.value == JUMP) else {
+        return false;
+    };
+    if via.is_none() {
+        let message = "`login = \"jump\"` uses the key of a jump host, and there is none before this node";
+        r.problem(
+            login.at,
+            "node.login",
+            message,
+            "name one with `via`, or leave out `login`",
+        );
+    }
+    if s.has("keys") {
+        let message = "`login = \"jump\"` uses the key of the jump host, and `keys` names others";
+        r.problem(s.at_key("keys"), "node.keys", message, "leave out `keys` or `login`");
+    }
+    true
 }
 
 fn role_word(text: &str) -> Result<Role, words::Wrong> {
@@ -198,6 +238,7 @@ fn node(draft: Draft) -> Option<Node> {
         role: draft.role?.value,
         login: draft.login?,
         via: draft.via,
+        relayed: draft.relayed,
         // The canonical spelling: what Ray registers is compared with it as text.
         fabric_address: draft.fabric?.value.to_string(),
         fabric_interface: draft.interface,

@@ -104,6 +104,8 @@ pub struct Node {
     pub login: Login,
     /// The last jump host before it; `None` means dialled directly.
     pub via: Option<HopId>,
+    /// Whether that jump host's own key logs in, through its own `ssh` client (`login = "jump"`), and not a key of the operator's.
+    pub relayed: bool,
     /// Address on the fabric: what Ray and vLLM must use.
     pub fabric_address: String,
     /// Interface on the fabric.

@@ -24,6 +24,7 @@ fn node(name: &str, role: Role, host: &str, fabric: &str) -> Node {
     Node {
         name: name.to_owned(),
         role,
+        relayed: false,
         login: login(host),
         via: Some(HopId(0)),
         fabric_address: fabric.to_owned(),

@@ -1,19 +1,14 @@
 //! How to reach the model server by hand.
 
 use crate::config::Config;
-use crate::domain::command::quote;
+use crate::domain::command::quote_all;
 use crate::plan::way::{jumps, user_at};
 
 /// The server's address as seen from the jump host (or from the operator's machine, where there is none).
 #[must_use]
 pub fn server_url(config: &Config) -> String {
     let host = config.node(config.head()).map_or("?", |n| n.login.host.as_str());
-    let port = config.serve.port;
-    if host.contains(':') {
-        format!("http://[{host}]:{port}")
-    } else {
-        format!("http://{host}:{port}")
-    }
+    format!("http://{}:{}", bracketed(host), config.serve.port)
 }
 
 /// An `ssh` line that forwards the server's port to the operator's machine, through the configured jump hosts.
@@ -22,17 +17,56 @@ pub fn tunnel_line(config: &Config) -> String {
     let Some(head) = config.node(config.head()) else {
         return String::new();
     };
-    let port = config.serve.port;
-    let jumps = jumps(config, head.via);
+    let hop = head.via.and_then(|id| config.ssh.jump.get(id.index()));
+    // Where the operator's key does not open the head, its jump host reaches the port over the network between them.
+    let (login, via, host) = match hop.filter(|_| head.relayed) {
+        Some(hop) => (&hop.login, hop.via, bracketed(&head.login.host)),
+        None => (&head.login, head.via, "127.0.0.1".to_owned()),
+    };
     let mut words = vec!["ssh".to_owned(), "-N".to_owned()];
+    let jumps = jumps(config, via);
     if !jumps.is_empty() {
         words.extend(["-J".to_owned(), jumps.join(",")]);
     }
-    words.extend(["-L".to_owned(), format!("{port}:127.0.0.1:{port}")]);
-    if let Some(port) = head.login.ssh_port() {
+    let port = config.serve.port;
+    words.extend(["-L".to_owned(), format!("{port}:{host}:{port}")]);
+    if let Some(port) = login.ssh_port() {
         words.extend(["-p".to_owned(), port.to_string()]);
     }
-    words.push(user_at(&head.login));
-    let quoted: Vec<String> = words.iter().map(|w| quote(w)).collect();
-    quoted.join(" ")
+    words.push(user_at(login));
+    quote_all(&words)
+}
+
+/// A host as it stands before a port: an address with colons in brackets.
+fn bracketed(host: &str) -> String {
+    if host.contains(':') {
+        format!("[{host}]")
+    } else {
+        host.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::engine::sample::sparks;
+
+    use super::*;
+
+    #[test]
+    fn a_head_that_only_its_jump_host_opens_is_reached_from_there() {
+        let mut config = sparks();
+        let port = config.serve.port;
+        let address = config.nodes[0].login.host.clone();
+        let own = tunnel_line(&config);
+        assert!(
+            own.contains(&format!("-L {port}:127.0.0.1:{port}")) && own.contains("-J "),
+            "{own}"
+        );
+        config.nodes[0].relayed = true;
+        let relayed = tunnel_line(&config);
+        assert!(relayed.contains(&format!("-L {port}:{address}:{port}")), "{relayed}");
+        assert!(!relayed.contains("-J "), "{relayed}");
+        let hop = config.nodes[0].via.unwrap();
+        assert!(relayed.ends_with(&config.ssh.jump[hop.index()].login.host), "{relayed}");
+    }
 }

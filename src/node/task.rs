@@ -144,6 +144,25 @@ struct Task {
     again: Arc<Notify>,
 }
 
+/// Logs in, with the operator's key or with the jump host's.
+async fn dial(s: &NodeSetup) -> Result<Session, LinkError> {
+    let source = Source::Node(s.id);
+    let relayed = s.config.node(s.id).is_some_and(|n| n.relayed);
+    match &s.via {
+        Some(hop) if relayed => {
+            Session::relayed(
+                &s.target,
+                hop.clone(),
+                s.config.limits.connect,
+                s.reporter.clone(),
+                source,
+            )
+            .await
+        }
+        via => Session::connect(&s.target, via.clone(), &s.settings, s.reporter.clone(), source).await,
+    }
+}
+
 /// Why a connection's life ended.
 enum Ended {
     /// The peer went away.
@@ -165,8 +184,7 @@ impl Task {
                 .send(self.source(), EventKind::Link(LinkState::Connecting))
                 .await;
             let tried = {
-                let s = &self.setup;
-                let dial = Session::connect(&s.target, s.via.clone(), &s.settings, s.reporter.clone(), self.source());
+                let dial = dial(&self.setup);
                 // Requests that come while there is no connection are answered at once, so that nobody waits for ever.
                 tokio::pin!(dial);
                 loop {

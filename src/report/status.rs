@@ -85,6 +85,7 @@ fn node_json(state: &State, id: NodeId, now: Now) -> Option<Value> {
         "address": node.login.host,
         "fabric_address": node.fabric_address,
         "expected_gpus": node.gpus,
+        "login": if node.relayed { "jump" } else { "own" },
         "link": link_json(&seen.link, now),
         "container": staleness(
             reading(&seen.containers, at, |c| c.named(name).map(container_json)),

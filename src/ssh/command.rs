@@ -2,7 +2,6 @@
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,17 +12,21 @@ use tokio::sync::{Notify, OwnedSemaphorePermit};
 use tokio::time::Instant;
 use zeroize::Zeroizing;
 
+use super::door::Door;
 use super::errors::{printable, refusal};
-use super::link::{Link, NoChannel, SESSION_CHANNELS};
+use super::link::{NoChannel, SESSION_CHANNELS};
 use super::session::Stream;
 use crate::domain::command::{Command, Exit};
-use crate::domain::wrap::{BOOTSTRAP, HEARTBEAT, MAX_SCRIPT, Preamble, frame};
+use crate::domain::wrap::{HEARTBEAT, MAX_SCRIPT, Preamble, frame};
 
 /// How long the rest of the output may take after the exit status: a child that was left in the background can hold it open for ever.
 const REST_LIMIT: Duration = Duration::from_secs(2);
 
 /// How long a command that was told to end may take before its channel is closed over it; the wrapper kills within two of its ticks.
 const END_LIMIT: Duration = Duration::from_secs(15);
+
+/// Exit code by which an `ssh` in between says that it failed itself (ssh(1), exit status).
+const SSH_FAILED: u32 = 255;
 
 /// SSH's number of the stream that carries stderr.
 const STDERR: u32 = 1;
@@ -100,13 +103,13 @@ impl Stop<'_> {
 
 /// Runs a command under the wrapper and gives `ear` what it says, until it ends or `stop` fires.
 pub(super) async fn converse(
-    link: &Arc<Link>,
+    door: &Door,
     command: &Command,
     secret: Option<SecretString>,
     ear: &mut impl Ear,
     stop: Stop<'_>,
 ) -> Ending {
-    let name = link.name.as_str();
+    let (link, name) = (&door.link, door.name.as_str());
     let not_started = |why: String| Ending::from(Exit::NotStarted(format!("{name}: {why}")));
     let nonce = nonce();
     let bytes = frame(command, &nonce);
@@ -144,7 +147,7 @@ pub(super) async fn converse(
     let mut hearing = Hearing::new(&nonce);
     let begin = Notify::new();
     let heard = {
-        let speaking = speak(&write, bytes, secret, &begin);
+        let speaking = speak(&write, &door.exec, bytes, secret, &begin);
         tokio::pin!(speaking);
         let stopped = stop.wait();
         tokio::pin!(stopped);
@@ -176,15 +179,21 @@ pub(super) async fn converse(
         Heard::Refused => left("it refuses to run commands", rest),
         Heard::Closed => {
             let _ = rest.write.close().await;
-            hearing.exit(link).await.into()
+            hearing.exit(door).await.into()
         }
     }
 }
 
 /// Sends the frame, the line that lets the script begin once the wrapper is there, then the heartbeat for as long as the future is polled.
-async fn speak(write: &ChannelWriteHalf<Msg>, frame: Vec<u8>, secret: Option<Zeroizing<Vec<u8>>>, begin: &Notify) {
+async fn speak(
+    write: &ChannelWriteHalf<Msg>,
+    exec: &str,
+    frame: Vec<u8>,
+    secret: Option<Zeroizing<Vec<u8>>>,
+    begin: &Notify,
+) {
     let sent = async {
-        write.exec(true, BOOTSTRAP).await?;
+        write.exec(true, exec).await?;
         write.data_bytes(frame).await?;
         begin.notified().await;
         if let Some(secret) = secret {
@@ -257,18 +266,22 @@ impl Hearing {
     }
 
     /// The exit when the channel is closed.
-    async fn exit(self, link: &Link) -> Exit {
+    async fn exit(self, door: &Door) -> Exit {
+        let (link, name) = (&door.link, door.name.as_str());
         match self.exit {
+            Some((Exit::Code(SSH_FAILED), _)) if door.relayed && self.out.passed() => {
+                Exit::Unknown(format!("{name}: the hop's ssh lost it"))
+            }
             Some((exit, _)) if self.out.passed() => exit,
-            Some((ref exit, _)) => Exit::NotStarted(self.never_began(&link.name, exit)),
+            Some((ref exit, _)) => Exit::NotStarted(self.never_began(name, exit)),
             None => {
                 // The end of the connection closes its channels a moment before it is told.
                 let why = tokio::time::timeout(REST_LIMIT, link.closed()).await;
                 let why = why.unwrap_or_else(|_| "the channel was closed without an exit status".to_owned());
                 if self.out.passed() {
-                    Exit::Unknown(format!("{}: {why}", link.name))
+                    Exit::Unknown(format!("{name}: {why}"))
                 } else {
-                    Exit::NotStarted(format!("{}: before it began: {why}", link.name))
+                    Exit::NotStarted(format!("{name}: before it began: {why}"))
                 }
             }
         }

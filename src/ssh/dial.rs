@@ -343,7 +343,7 @@ impl Dial<'_> {
         }
         if let Some(jump) = self.jumps.last() {
             text.push_str(&format!(
-                ". If `ssh {}` and from there `ssh {}` works: that login uses a key of {}, not this one",
+                ". If `ssh {}` and from there `ssh {}` works: that login uses a key of {}, not this one; `login = \"jump\"` in the configuration does the same",
                 jump.login(),
                 self.host.login(),
                 jump.name

@@ -28,6 +28,10 @@ pub struct HopHandle {
 
 struct Inner {
     name: String,
+    /// For further connections to the same host.
+    target: Target,
+    via: Option<HopHandle>,
+    settings: Settings,
     state: watch::Receiver<State>,
     handshakes: Arc<Semaphore>,
     again: Arc<Notify>,
@@ -63,6 +67,9 @@ impl HopHandle {
         let stop = CancellationToken::new();
         let inner = Inner {
             name: target.name.clone(),
+            target: target.clone(),
+            via: via.clone(),
+            settings: settings.clone(),
             state: receiver,
             handshakes: Arc::new(Semaphore::new(HANDSHAKES)),
             again: Arc::clone(&again),
@@ -178,6 +185,15 @@ impl HopHandle {
             Ok(State::Down(error)) => Err(down(&error.text)),
             Ok(State::Trying) | Err(_) => Err(down("it was closed")),
         }
+    }
+
+    /// A further connection to this host, for what needs sessions of its own there. Its questions are asked by the first one, which is waited for.
+    pub(super) async fn another(&self, reporter: Arc<dyn Reporter>, source: Source) -> Result<Arc<Link>, LinkError> {
+        self.wait_up().await?;
+        let _turn = self.handshake_place().await;
+        let inner = &self.inner;
+        let dialled = dial(&inner.target, inner.via.as_ref(), &inner.settings, reporter, source).await?;
+        Ok(dialled.link)
     }
 
     /// A place among the handshakes through this hop.

@@ -121,6 +121,11 @@ impl Link {
             .await
     }
 
+    /// Opens a channel that the server joins to a Unix socket of its own (OpenSSH's PROTOCOL, direct-streamlocal).
+    pub(super) async fn open_socket(&self, path: &str) -> Result<Channel<Msg>, NoChannel> {
+        self.opened(self.handle.channel_open_direct_streamlocal(path)).await
+    }
+
     async fn opened(
         &self,
         open: impl Future<Output = Result<Channel<Msg>, russh::Error>>,

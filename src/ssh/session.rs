@@ -12,19 +12,24 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::command::{Ear, Ending, Stop, converse};
 use super::dial::{Dialled, dial};
+use super::door::Door;
 use super::errors::{FORWARDING, refusal};
+use super::held::Held;
 use super::hop::HopHandle;
-use super::link::{Link, NoChannel};
+use super::link::NoChannel;
+use super::relay::Relay;
 use super::settings::{Reporter, Settings, Target};
 use super::tunnel::{SERVER_BUFFER, Tunnel, TunnelError};
 use crate::domain::Source;
 use crate::domain::command::{Command, Exit, Output};
 use crate::domain::link::LinkError;
 
-/// One authenticated connection to a node. Clones share it.
+/// One login on a node. Clones share it.
 #[derive(Clone)]
 pub struct Session {
-    link: Arc<Link>,
+    door: Arc<Door>,
+    /// Where the key of the hop before it logs in.
+    relay: Option<Arc<Relay>>,
     /// Keeps the hop's actor at work for as long as something runs through it.
     _via: Option<HopHandle>,
 }
@@ -63,33 +68,39 @@ impl Session {
         source: Source,
     ) -> Result<Self, LinkError> {
         let Dialled { link, .. } = dial(target, via.as_ref(), settings, reporter, source).await?;
-        Ok(Self { link, _via: via })
+        Ok(Self {
+            door: Arc::new(Door::to(link)),
+            relay: None,
+            _via: via,
+        })
+    }
+
+    /// As [`Self::connect`], for a host that only the hop's own key opens: a connection of its own to the hop, and from there the hop's `ssh`.
+    ///
+    /// # Errors
+    /// Names the hop, the stage and what was tried.
+    pub async fn relayed(
+        target: &Target,
+        via: HopHandle,
+        limit: Duration,
+        reporter: Arc<dyn Reporter>,
+        source: Source,
+    ) -> Result<Self, LinkError> {
+        let held = Arc::new(Held::new(reporter));
+        let link = via.another(Arc::clone(&held) as Arc<dyn Reporter>, source).await?;
+        let (relay, door) = Relay::start(Arc::new(Door::to(link)), target, limit).await?;
+        held.release(source);
+        Ok(Self {
+            door,
+            relay: Some(relay),
+            _via: Some(via),
+        })
     }
 
     /// Runs a command and gives what it said, within its limits of time and bytes. What goes over the time is ended on the node as well; so is a
     /// command whose caller goes away.
     pub async fn exec(&self, command: &Command, secret: Option<SecretString>) -> Output {
-        let start = Instant::now();
-        let (link, command) = (Arc::clone(&self.link), command.clone());
-        let unwanted = CancellationToken::new();
-        let _caller = unwanted.clone().drop_guard();
-        let (tell, told) = oneshot::channel();
-        tokio::spawn(async move {
-            let mut kept = Kept::new(command.limit.bytes);
-            let stop = Stop {
-                deadline: Some(start + command.limit.time),
-                unwanted: &unwanted,
-            };
-            let Ending { exit, rest } = converse(&link, &command, secret, &mut kept, stop).await;
-            let _ = tell.send(kept.output(exit, start.elapsed()));
-            if let Some(rest) = rest {
-                rest.end().await;
-            }
-        });
-        match told.await {
-            Ok(output) => output,
-            Err(_) => Kept::new(0).output(Exit::Unknown("the console is ending".to_owned()), start.elapsed()),
-        }
+        exec(&self.door, command, secret).await
     }
 
     /// Starts a command that goes on, and sends what it says to `sink`. The command is read without pause: bytes that find the sink full are
@@ -98,45 +109,7 @@ impl Session {
     /// # Errors
     /// How it ended, when its script did not begin within the command's time limit.
     pub async fn follow(&self, command: &Command, sink: mpsc::Sender<Chunk>) -> Result<Follow, Exit> {
-        let (link, command) = (Arc::clone(&self.link), command.clone());
-        let limit = command.limit.time;
-        let unwanted = CancellationToken::new();
-        let (tell, exit) = watch::channel(None);
-        let (began, begun) = oneshot::channel();
-        let dropped = Arc::new(AtomicU64::new(0));
-        let mut follow = Follow {
-            exit,
-            dropped: Arc::clone(&dropped),
-            end: unwanted.clone().drop_guard(),
-        };
-        tokio::spawn(async move {
-            let mut pipe = Pipe {
-                sink,
-                gap: 0,
-                dropped,
-                began: Some(began),
-            };
-            let stop = Stop {
-                deadline: None,
-                unwanted: &unwanted,
-            };
-            let Ending { exit, rest } = converse(&link, &command, None, &mut pipe, stop).await;
-            drop(pipe);
-            let exit = match rest {
-                Some(rest) => rest.end().await.unwrap_or(exit),
-                None => exit,
-            };
-            tell.send_replace(Some(exit));
-        });
-        match tokio::time::timeout(limit, begun).await {
-            Ok(Ok(())) => Ok(follow),
-            // The pipe went without a beginning.
-            Ok(Err(_)) => Err(follow.wait().await),
-            Err(_) => Err(Exit::NotStarted(format!(
-                "{}: the login shell did not run it in time",
-                self.link.name
-            ))),
-        }
+        follow(&self.door, command, sink).await
     }
 
     /// A TCP connection made by the node.
@@ -144,8 +117,21 @@ impl Session {
     /// # Errors
     /// Whether the far port refused, the SSH server forbids it or opens no channel, or the connection is gone.
     pub async fn tunnel(&self, host: &str, port: u16) -> Result<Tunnel, TunnelError> {
-        match self.link.open_direct(host, port).await {
-            Ok(channel) => Ok(Tunnel::start(channel, Arc::clone(&self.link), SERVER_BUFFER)),
+        let link = &self.door.link;
+        let opened = match &self.relay {
+            None => link.open_direct(host, port).await,
+            Some(relay) => link.open_socket(&relay.socket(host, port).await?).await,
+        };
+        match opened {
+            Ok(channel) => {
+                let tunnel = Tunnel::start(channel, Arc::clone(link), SERVER_BUFFER);
+                // The hop's ssh takes every connection and closes those that it can't pass on.
+                Ok(if self.relay.is_some() {
+                    tunnel.silence_is_refusal()
+                } else {
+                    tunnel
+                })
+            }
             Err(NoChannel::Refused(russh::ChannelOpenFailure::AdministrativelyProhibited, said)) => {
                 let said = said.map(|s| format!(" ({s})")).unwrap_or_default();
                 Err(TunnelError::Forbidden(format!("{FORWARDING}{said}")))
@@ -158,24 +144,100 @@ impl Session {
                 })
             }
             Err(NoChannel::NoAnswer) => Err(TunnelError::TimedOut),
-            Err(NoChannel::Gone) => Err(TunnelError::Lost(self.link.closed().await)),
+            Err(NoChannel::Gone) => Err(TunnelError::Lost(link.closed().await)),
         }
     }
 
     /// Resolves when the connection is gone, with why.
     pub async fn closed(&self) -> String {
-        self.link.closed().await
+        match &self.relay {
+            None => self.door.link.closed().await,
+            Some(relay) => tokio::select! {
+                why = self.door.link.closed() => why,
+                why = relay.closed() => why,
+            },
+        }
     }
 
     /// Time since the peer last said anything. It answers every few seconds, asked or not.
     #[must_use]
     pub fn quiet_for(&self) -> Duration {
-        self.link.quiet_for()
+        let own = self.door.link.quiet_for();
+        self.relay.as_ref().map_or(own, |relay| own.max(relay.quiet_for()))
     }
 
     /// Says goodbye and ends the connection; what runs on it ends on the node.
     pub async fn close(&self) {
-        self.link.close().await;
+        self.door.link.close().await;
+    }
+}
+
+/// See [`Session::exec`].
+pub(super) async fn exec(door: &Arc<Door>, command: &Command, secret: Option<SecretString>) -> Output {
+    let start = Instant::now();
+    let (door, command) = (Arc::clone(door), command.clone());
+    let unwanted = CancellationToken::new();
+    let _caller = unwanted.clone().drop_guard();
+    let (tell, told) = oneshot::channel();
+    tokio::spawn(async move {
+        let mut kept = Kept::new(command.limit.bytes);
+        let stop = Stop {
+            deadline: Some(start + command.limit.time),
+            unwanted: &unwanted,
+        };
+        let Ending { exit, rest } = converse(&door, &command, secret, &mut kept, stop).await;
+        let _ = tell.send(kept.output(exit, start.elapsed()));
+        if let Some(rest) = rest {
+            rest.end().await;
+        }
+    });
+    match told.await {
+        Ok(output) => output,
+        Err(_) => Kept::new(0).output(Exit::Unknown("the console is ending".to_owned()), start.elapsed()),
+    }
+}
+
+/// See [`Session::follow`].
+pub(super) async fn follow(door: &Arc<Door>, command: &Command, sink: mpsc::Sender<Chunk>) -> Result<Follow, Exit> {
+    let (door, command) = (Arc::clone(door), command.clone());
+    let limit = command.limit.time;
+    let door_name = door.name.clone();
+    let unwanted = CancellationToken::new();
+    let (tell, exit) = watch::channel(None);
+    let (began, begun) = oneshot::channel();
+    let dropped = Arc::new(AtomicU64::new(0));
+    let mut follow = Follow {
+        exit,
+        dropped: Arc::clone(&dropped),
+        end: unwanted.clone().drop_guard(),
+    };
+    tokio::spawn(async move {
+        let mut pipe = Pipe {
+            sink,
+            gap: 0,
+            dropped,
+            began: Some(began),
+        };
+        let stop = Stop {
+            deadline: None,
+            unwanted: &unwanted,
+        };
+        let Ending { exit, rest } = converse(&door, &command, None, &mut pipe, stop).await;
+        drop(pipe);
+        let exit = match rest {
+            Some(rest) => rest.end().await.unwrap_or(exit),
+            None => exit,
+        };
+        tell.send_replace(Some(exit));
+    });
+    match tokio::time::timeout(limit, begun).await {
+        Ok(Ok(())) => Ok(follow),
+        // The pipe went without a beginning.
+        Ok(Err(_)) => Err(follow.wait().await),
+        Err(_) => Err(Exit::NotStarted(format!(
+            "{}: the login shell did not run it in time",
+            door_name
+        ))),
     }
 }
 

@@ -48,6 +48,8 @@ pub struct Tunnel {
     /// Bytes in `incoming`: it is bounded by these.
     held: Arc<AtomicUsize>,
     overrun: Arc<AtomicBool>,
+    /// Whether an end without a byte before it means that nobody listens.
+    silence_refuses: bool,
     writer: Pin<Box<dyn AsyncWrite + Send + Sync>>,
     _end: DropGuard,
 }
@@ -72,9 +74,16 @@ impl Tunnel {
             current: Bytes::new(),
             held,
             overrun,
+            silence_refuses: false,
             writer,
             _end: end.drop_guard(),
         }
+    }
+
+    /// Takes an end before the first byte for a refused connection: reading then fails with [`io::ErrorKind::ConnectionRefused`].
+    pub(super) fn silence_is_refusal(mut self) -> Self {
+        self.silence_refuses = true;
+        self
     }
 }
 
@@ -136,10 +145,12 @@ impl AsyncRead for Tunnel {
                 Some(bytes) => {
                     self.held.fetch_sub(bytes.len(), Ordering::Relaxed);
                     self.current = bytes;
+                    self.silence_refuses = false;
                 }
                 None if self.overrun.load(Ordering::Relaxed) => {
                     return Poll::Ready(Err(io::Error::other("the reader of the tunnel fell too far behind")));
                 }
+                None if self.silence_refuses => return Poll::Ready(Err(io::ErrorKind::ConnectionRefused.into())),
                 None => return Poll::Ready(Ok(())),
             }
         }

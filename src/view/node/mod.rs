@@ -74,7 +74,12 @@ fn title<'a>(scene: &Scene<'a>, id: NodeId, zoomed: bool) -> Row<'a> {
     row.put(2, node.fabric_address.as_str(), look.text());
     let via = node.via.and_then(|h| state.config.ssh.jump.get(h.index()));
     if let Some(hop) = via {
-        row.put(5, format!("via {}", hop.name), look.dim());
+        if node.relayed {
+            // Whose key opens the node is worth more room than the way to it.
+            row.put(2, format!("by {}'s key", hop.name), look.text());
+        } else {
+            row.put(5, format!("via {}", hop.name), look.dim());
+        }
     }
     let age = seen.map_or(Age::None, |s| Age::of(&s.memory, NODE_EVERY, scene.now.stamp));
     age.title(look, &mut row);

@@ -47,8 +47,10 @@ pub fn nothing_left(lab: &Lab, before: &Processes) {
     });
     for node in NODES {
         assert_eq!(lab.on(node, "docker ps -aq"), "", "containers of {node}");
-        let files = lab.on(node, "find /home/spark /tmp -path '*bringup*'");
-        assert_eq!(files, "", "files of ours on {node}");
+    }
+    for host in HOSTS {
+        let files = lab.on(host, "find /home/spark /tmp -path '*bringup*'");
+        assert_eq!(files, "", "files of ours on {host}");
     }
 }
 

@@ -1,0 +1,449 @@
+//! A host that only the key of the hop before it opens: commands, streams and tunnels run through the hop's own `ssh` client.
+//!
+//! One `ssh` on the hop holds the login (a ControlMaster, ssh_config(5)); its socket lies in a private directory there. It runs under the wrapper, so
+//! that it ends with the console and takes the directory along. A command is an `ssh` on the hop that joins it and runs the same wrapper on the host
+//! behind; a beat from there tells that the host is alive. A port is forwarded to a socket in the same directory: no TCP port is opened, and what
+//! goes through it is no session, of which a server allows few.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::door::Door;
+use super::errors::{link_error, printable};
+use super::session::{Chunk, Follow, Stream, exec, follow};
+use super::settings::Target;
+use super::tunnel::TunnelError;
+use crate::domain::command::{Command, Exit, Output, quote, quote_all};
+use crate::domain::link::{LinkError, LinkErrorKind};
+use crate::domain::wrap::BOOTSTRAP;
+
+/// Chunks of the master's own words, and of the beat.
+const CHUNKS: usize = 64;
+
+/// Longest text kept of what the hop's `ssh` says, in bytes.
+const SAID: usize = 8192;
+
+/// Longest wait for a port to be forwarded.
+const FORWARD_LIMIT: Duration = Duration::from_secs(10);
+
+/// Longest wait for the beat's script to begin.
+const BEAT_LIMIT: Duration = Duration::from_secs(20);
+
+/// Keeps the login. `$1` is the longest wait for a connection in seconds, the rest goes to `ssh`: where to.
+const MASTER: &str = r#"umask 077
+d=$(mktemp -d "${TMPDIR:-/tmp}/bringup-XXXXXXXX") || exit 1
+trap 'rm -rf "$d"' EXIT
+trap 'exit 143' HUP INT TERM
+limit=$1
+shift
+echo "at $d"
+ssh -M -S "$d/s" -N -T -a -x -o BatchMode=yes -o ConnectTimeout="$limit" -o ServerAliveInterval=5 -o ServerAliveCountMax=3 \
+  -o ControlPersist=no -o ClearAllForwardings=yes -o RemoteCommand=none -o PermitLocalCommand=yes -o LocalCommand='echo up' "$@" &
+wait $!
+exit $?
+"#;
+
+/// Tells every two seconds that the host is alive: as often as other connections are asked.
+const BEAT: &str = "echo; while sleep 2; do echo; done";
+
+/// A login that the hop's `ssh` keeps.
+pub(super) struct Relay {
+    /// The private directory on the hop.
+    directory: String,
+    /// Where to, as `ssh` takes it.
+    place: Vec<String>,
+    /// Runs commands on the hop itself.
+    hop: Arc<Door>,
+    /// Ports that are forwarded already.
+    forwarded: tokio::sync::Mutex<HashSet<(String, u16)>>,
+    /// Why the login ended.
+    ended: watch::Receiver<Option<String>>,
+    beat: Arc<Mutex<Instant>>,
+    _end: DropGuard,
+}
+
+impl Relay {
+    /// Logs in from the hop.
+    ///
+    /// # Errors
+    /// What the hop's `ssh` said, and what to do about it.
+    pub(super) async fn start(
+        hop: Arc<Door>,
+        target: &Target,
+        limit: Duration,
+    ) -> Result<(Arc<Self>, Arc<Door>), LinkError> {
+        let place = place(target);
+        let args = [vec![limit.as_secs().max(1).to_string()], place.clone()].concat();
+        let command = Command::script("ssh.master", MASTER, args, limit).follow();
+        let (sink, mut chunks) = mpsc::channel(CHUNKS);
+        let label = label(&hop, target);
+        let mut master = follow(&hop, &command, sink)
+            .await
+            .map_err(|exit| not_begun(&label, &exit))?;
+        let mut said = Said::default();
+        // `ssh` has a limit of its own for the connection; its login may take as long again.
+        let up = tokio::time::timeout(limit * 2, async {
+            while let Some(chunk) = chunks.recv().await {
+                said.take(&chunk);
+                if said.up() {
+                    return true;
+                }
+            }
+            false
+        });
+        match up.await {
+            Ok(true) => {}
+            Ok(false) => {
+                let exit = master.wait().await;
+                return Err(refused(&label, &hop.name, target, &said, &exit));
+            }
+            Err(_) => {
+                let text = format!("{label}: no login within {} s", (limit * 2).as_secs());
+                return Err(link_error(LinkErrorKind::Unreachable, text));
+            }
+        }
+        let directory = said.directory().unwrap_or_default();
+        let end = CancellationToken::new();
+        let (tell, ended) = watch::channel(None);
+        tokio::spawn(keep(master, chunks, said, tell, end.clone()));
+        let door = Arc::new(Door {
+            link: Arc::clone(&hop.link),
+            name: target.name.clone(),
+            exec: exec_line(&directory, &place),
+            relayed: true,
+        });
+        let beat = Arc::new(Mutex::new(Instant::now()));
+        beating(&door, Arc::clone(&beat), end.clone())
+            .await
+            .map_err(|exit| not_begun(&label, &exit))?;
+        let relay = Arc::new(Self {
+            directory,
+            place,
+            hop,
+            forwarded: tokio::sync::Mutex::default(),
+            ended,
+            beat,
+            _end: end.drop_guard(),
+        });
+        Ok((relay, door))
+    }
+
+    /// Time since the host behind the hop last said anything.
+    pub(super) fn quiet_for(&self) -> Duration {
+        self.beat.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+    }
+
+    /// Resolves when the login is gone, with why.
+    pub(super) async fn closed(&self) -> String {
+        let mut ended = self.ended.clone();
+        let why = ended.wait_for(Option::is_some).await.ok().and_then(|why| why.clone());
+        why.unwrap_or_else(|| "the login through the hop's ssh ended".to_owned())
+    }
+
+    /// A socket on the hop that leads to a port of the host; made with the first call.
+    ///
+    /// # Errors
+    /// What the hop's `ssh` said.
+    pub(super) async fn socket(&self, host: &str, port: u16) -> Result<String, TunnelError> {
+        let socket = format!("{}/{port}", self.directory);
+        let mut forwarded = self.forwarded.lock().await;
+        if forwarded.contains(&(host.to_owned(), port)) {
+            return Ok(socket);
+        }
+        let words = [
+            "ssh",
+            "-S",
+            &self.control(),
+            "-O",
+            "forward",
+            "-L",
+            &format!("{socket}:{host}:{port}"),
+        ];
+        let words = words.into_iter().map(str::to_owned).chain(self.place.iter().cloned());
+        let output = exec(&self.hop, &Command::argv(words, FORWARD_LIMIT), None).await;
+        if !output.exit.ok() {
+            return Err(TunnelError::NoChannel(format!(
+                "{}: {}",
+                self.hop.name,
+                last_words(&output)
+            )));
+        }
+        forwarded.insert((host.to_owned(), port));
+        Ok(socket)
+    }
+
+    fn control(&self) -> String {
+        format!("{}/s", self.directory)
+    }
+}
+
+/// Where to, as words of an `ssh` command line.
+fn place(target: &Target) -> Vec<String> {
+    let mut words = Vec::new();
+    // Its usual port may be another one by the hop's ssh_config.
+    if let Some(port) = target.port.filter(|port| *port != 22) {
+        words.extend(["-p".to_owned(), port.to_string()]);
+    }
+    if let Some(user) = &target.user {
+        words.extend(["-l".to_owned(), user.clone()]);
+    }
+    words.push(target.host.clone());
+    words
+}
+
+/// The exec string for the hop. Every login shell reads single quotes alike, and `'\''` within them.
+fn exec_line(directory: &str, place: &[String]) -> String {
+    let quoted = BOOTSTRAP.replace('\'', "'\\''");
+    format!(
+        "exec ssh -S {}/s -T -o BatchMode=yes -o ClearAllForwardings=yes {} '{quoted}'",
+        quote(directory),
+        quote_all(place)
+    )
+}
+
+fn label(hop: &Door, target: &Target) -> String {
+    let user = target.user.as_ref().map(|u| format!("{u}@")).unwrap_or_default();
+    format!("{} ({user}{} by the ssh of {})", target.name, target.host, hop.name)
+}
+
+/// Keeps the master until it ends or nobody wants it; it is read all the while.
+async fn keep(
+    mut master: Follow,
+    mut chunks: mpsc::Receiver<Chunk>,
+    mut said: Said,
+    tell: watch::Sender<Option<String>>,
+    end: CancellationToken,
+) {
+    let listen = async {
+        while let Some(chunk) = chunks.recv().await {
+            said.take(&chunk);
+        }
+        master.wait().await
+    };
+    let exit = tokio::select! {
+        exit = listen => Some(exit),
+        () = end.cancelled() => None,
+    };
+    let why = match exit {
+        None => {
+            master.stop().await;
+            "closed by bringup".to_owned()
+        }
+        Some(Exit::Unknown(why) | Exit::NotStarted(why)) => why,
+        Some(exit) => said
+            .last()
+            .unwrap_or_else(|| format!("the hop's ssh ended with {}", exit.word())),
+    };
+    tell.send_replace(Some(why));
+}
+
+/// Starts the beat, and waits for the first one.
+async fn beating(door: &Arc<Door>, beat: Arc<Mutex<Instant>>, end: CancellationToken) -> Result<(), Exit> {
+    let (sink, mut chunks) = mpsc::channel(CHUNKS);
+    let command = Command::script("ssh.beat", BEAT, Vec::new(), BEAT_LIMIT).follow();
+    let follow = follow(door, &command, sink).await?;
+    let (first, begun) = oneshot::channel();
+    tokio::spawn(async move {
+        let mut first = Some(first);
+        loop {
+            tokio::select! {
+                chunk = chunks.recv() => if chunk.is_none() { return },
+                () = end.cancelled() => break,
+            }
+            *beat.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+            if let Some(first) = first.take() {
+                let _ = first.send(());
+            }
+        }
+        follow.stop().await;
+    });
+    match tokio::time::timeout(BEAT_LIMIT, begun).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(_)) => Err(Exit::Unknown("its first word did not come".to_owned())),
+        Err(_) => Err(Exit::TimedOut),
+    }
+}
+
+/// What the master has said so far.
+#[derive(Default)]
+struct Said {
+    out: String,
+    err: String,
+}
+
+impl Said {
+    fn take(&mut self, chunk: &Chunk) {
+        let text = match chunk.stream {
+            Stream::Out => &mut self.out,
+            Stream::Err => &mut self.err,
+        };
+        text.push_str(&String::from_utf8_lossy(&chunk.bytes));
+        // The last words are those that tell.
+        while text.len() > SAID {
+            let line = text.find('\n').map_or(text.len(), |at| at + 1);
+            text.drain(..line);
+        }
+    }
+
+    fn up(&self) -> bool {
+        self.out.lines().any(|l| l == "up") && self.out.ends_with('\n')
+    }
+
+    fn directory(&self) -> Option<String> {
+        self.out.lines().find_map(|l| l.strip_prefix("at ")).map(str::to_owned)
+    }
+
+    fn last(&self) -> Option<String> {
+        self.err.lines().map(printable).rfind(|l| !l.is_empty())
+    }
+}
+
+fn last_words(output: &Output) -> String {
+    let text = output.error_text();
+    let last = text.lines().map(printable).rfind(|l| !l.is_empty());
+    last.unwrap_or_else(|| format!("ssh ended with {}", output.exit.word()))
+}
+
+fn not_begun(label: &str, exit: &Exit) -> LinkError {
+    let why = match exit {
+        Exit::NotStarted(why) | Exit::Unknown(why) => why.clone(),
+        Exit::TimedOut => "no answer in time".to_owned(),
+        exit @ (Exit::Code(_) | Exit::Signal(_)) => format!("it ended with {}", exit.word()),
+    };
+    link_error(LinkErrorKind::Unreachable, format!("{label}: {why}"))
+}
+
+/// What the hop's `ssh` gave up for, by the words of OpenSSH's client.
+fn refused(label: &str, hop: &str, target: &Target, said: &Said, exit: &Exit) -> LinkError {
+    let has = |words: &str| said.err.contains(words);
+    let last = said
+        .last()
+        .unwrap_or_else(|| format!("its ssh ended with {}", exit.word()));
+    let by_hand = format!("log in once by hand, from {hop}:\nssh {}", quote_all(&place(target)));
+    let (kind, text, fix) = if *exit == Exit::Code(127) {
+        (LinkErrorKind::Local, format!("{hop} has no ssh client"), None)
+    } else if has("REMOTE HOST IDENTIFICATION HAS CHANGED") {
+        let text = format!("the host key is another one than {hop} has on file");
+        (
+            LinkErrorKind::HostKeyChanged,
+            text,
+            Some(format!(
+                "if the host was set up anew, forget its old key, on {hop}:\nssh-keygen -R {}",
+                quote(&target.host)
+            )),
+        )
+    } else if has("Host key verification failed") {
+        (
+            LinkErrorKind::HostKeyUnknown,
+            format!("{hop} has no host key of it on file"),
+            Some(by_hand),
+        )
+    } else if has("Permission denied") || has("Too many authentication failures") {
+        (
+            LinkErrorKind::Refused,
+            format!("it refuses the key of {hop}: {last}"),
+            Some(by_hand),
+        )
+    } else {
+        (LinkErrorKind::Unreachable, last, None)
+    };
+    LinkError {
+        kind,
+        text: format!("{label}: {text}"),
+        fix,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target() -> Target {
+        Target {
+            name: "spark-2".into(),
+            host: "192.168.200.13".into(),
+            port: Some(2222),
+            user: Some("aurora".into()),
+            keys: Vec::new(),
+            alias: false,
+            direct: false,
+        }
+    }
+
+    #[test]
+    fn the_exec_string_carries_the_wrappers_first_line_through_two_shells() {
+        let line = exec_line("/tmp/bringup-x", &place(&target()));
+        let words = shlex::split(&line).unwrap();
+        assert_eq!(words[..4], ["exec", "ssh", "-S", "/tmp/bringup-x/s"]);
+        assert_eq!(
+            words[words.len() - 2..],
+            ["192.168.200.13".to_owned(), BOOTSTRAP.to_owned()]
+        );
+        assert!(line.contains(" -p 2222 -l aurora "), "{line}");
+    }
+
+    #[test]
+    fn what_openssh_says_becomes_a_kind_and_a_cure() {
+        let cases = [
+            (
+                "aurora@192.168.200.13: Permission denied (publickey).\n",
+                255,
+                LinkErrorKind::Refused,
+                "refuses the key of gate",
+            ),
+            (
+                "No ED25519 host key is known for x and you have requested strict checking.\nHost key verification failed.\n",
+                255,
+                LinkErrorKind::HostKeyUnknown,
+                "no host key of it",
+            ),
+            (
+                "@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed.\n",
+                255,
+                LinkErrorKind::HostKeyChanged,
+                "another one",
+            ),
+            (
+                "ssh: connect to host 192.168.200.13 port 22: Connection refused\n",
+                255,
+                LinkErrorKind::Unreachable,
+                "Connection refused",
+            ),
+            (
+                "/bin/sh: 9: ssh: not found\n",
+                127,
+                LinkErrorKind::Local,
+                "no ssh client",
+            ),
+            ("", 255, LinkErrorKind::Unreachable, "ended with 255"),
+        ];
+        for (err, code, kind, part) in cases {
+            let said = Said {
+                out: String::new(),
+                err: err.to_owned(),
+            };
+            let error = refused("spark-2", "gate", &target(), &said, &Exit::Code(code));
+            assert_eq!(error.kind, kind, "{err}");
+            assert!(error.text.contains(part), "{}", error.text);
+        }
+    }
+
+    #[test]
+    fn what_is_kept_of_the_masters_words_is_bounded() {
+        let mut said = Said::default();
+        for n in 0..10_000 {
+            let bytes = bytes::Bytes::from(format!("line {n}\n"));
+            said.take(&Chunk {
+                stream: Stream::Err,
+                bytes,
+                dropped: 0,
+            });
+        }
+        assert!(said.err.len() <= SAID);
+        assert_eq!(said.last().as_deref(), Some("line 9999"));
+    }
+}
