@@ -298,3 +298,12 @@ fn a_load_that_nobody_sees_any_more_has_no_bar_and_no_time_left() {
         assert!(!row.contains("eta") && !row.contains("25/41"), "{row}");
     }
 }
+
+#[test]
+fn a_node_says_whose_key_opens_it() {
+    let mut config = example();
+    config.nodes[1].relayed = true;
+    let text = shot(&ready(config), &LogWindows::default(), (120, 40)).text();
+    let title = text.lines().nth(1).unwrap_or_default();
+    assert!(title.contains("via gate") && title.contains("by gate's key"), "{title}");
+}
