@@ -37,6 +37,7 @@ mod relay;
 mod session;
 mod settings;
 mod ssh_config;
+mod ssh_file;
 mod tokens;
 mod tunnel;
 mod wire;

@@ -1,4 +1,5 @@
-//! What the operator's ssh_config says of a host: `ssh -G` is its reader, so that Include, Match and the order of blocks are OpenSSH's own.
+//! What the operator's ssh_config says of a host: `ssh -G` is its reader, so that Include, Match and the order of blocks are OpenSSH's own. Only where
+//! there is no ssh a library reads the file.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -49,6 +50,7 @@ pub(super) async fn read(target: &Target, settings: &Settings) -> Result<Said, S
     let run = command.stdin(Stdio::null()).kill_on_drop(true).output();
     let output = match tokio::time::timeout(SSH_G_LIMIT, run).await {
         Err(_) => return Err("`ssh -G` did not answer in time".to_owned()),
+        Ok(Err(e)) if e.kind() == std::io::ErrorKind::NotFound => return without_ssh(target, settings).await,
         Ok(Err(e)) => {
             return Err(format!(
                 "{} is an ssh_config alias, and `ssh -G` could not be run: {e}",
@@ -62,6 +64,12 @@ pub(super) async fn read(target: &Target, settings: &Settings) -> Result<Said, S
         return Err(format!("`ssh -G {}` failed: {text}", target.host));
     }
     Ok(parse(&String::from_utf8_lossy(&output.stdout)))
+}
+
+async fn without_ssh(target: &Target, settings: &Settings) -> Result<Said, String> {
+    let (alias, file) = (target.host.clone(), settings.ssh_config.clone());
+    let work = move || super::ssh_file::read(&alias, file.as_deref());
+    tokio::task::spawn_blocking(work).await.map_err(|e| e.to_string())?
 }
 
 /// What bringup's config says goes along, so that a `Match user` sees it.
