@@ -377,7 +377,7 @@ mod tests {
 
         fn key(&self, name: &str) -> PrivateKey {
             let key = key();
-            key.write_openssh_file(&self.0.path().join(name), LineEnding::LF)
+            key.write_openssh_file(self.0.path().join(name), LineEnding::LF)
                 .unwrap();
             key
         }
