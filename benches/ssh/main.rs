@@ -1,7 +1,8 @@
 //! bringup's SSH against OpenSSH's own client, on real `sshd`s on loopback: one jump host and up to 64 nodes at addresses of their own behind it.
 //!
 //! Both sides do each job in turn, several times; the table gives the medians and their ratio. It wants root (for the addresses' `sshd`s) and Linux
-//! (for `/proc`). `cargo bench --bench ssh` runs all of it, `cargo bench --bench ssh -- warm bulk` some; docs/performance.md says how to read it.
+//! (for `/proc`). `cargo bench --bench ssh` runs all of it, `cargo bench --bench ssh -- warm bulk` some, and `-- docker` reads a container's log in a lab
+//! that is up (tests/lab/README.md). docs/performance.md says how to read it.
 
 #![expect(clippy::expect_used, reason = "a bench ends where it can go no further")]
 #![expect(
@@ -10,6 +11,7 @@
     reason = "its table is what it is run for"
 )]
 
+mod docker;
 mod measure;
 mod openssh;
 mod ours;
@@ -37,9 +39,13 @@ fn main() {
         .build()
         .expect("a runtime");
     runtime.block_on(async {
+        if asked == ["docker"] {
+            print!("{}", table(&docker::row().await));
+            return;
+        }
         let servers = Servers::start().await;
-        let theirs = OpenSsh::new(&servers);
-        let ours = Ours::new(&servers);
+        let theirs = OpenSsh::new(servers.place(), servers.folder.path());
+        let ours = Ours::new(servers.place());
         let mut rows = Vec::new();
         if wanted("connect") {
             rows.push(connect(&ours, &theirs).await);
@@ -51,7 +57,7 @@ fn main() {
             rows.push(warm(&ours, &theirs).await);
         }
         if wanted("bulk") {
-            rows.extend(bulk(&ours, &theirs).await);
+            rows.extend(bulk(&ours, &theirs, &servers.print_bulk(), "of a file").await);
         }
         // Its processes would weigh on what comes after it.
         if wanted("nodes") {
@@ -118,21 +124,22 @@ async fn warm(ours: &Ours, theirs: &OpenSsh) -> Row {
     )
 }
 
-async fn bulk(ours: &Ours, theirs: &OpenSsh) -> Vec<Row> {
+/// Reads two million lines through either.
+async fn bulk(ours: &Ours, theirs: &OpenSsh, words: &[String], of_what: &str) -> Vec<Row> {
     let (mut a, mut b, mut a_cpu, mut b_cpu) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..RUNS {
-        let ours = ours.count_lines().await;
+        let ours = ours.count_lines(words).await;
         assert_eq!((ours.lines, ours.dropped), (BULK_LINES, 0), "every line is counted");
         a.push(ours.took.as_secs_f64());
         a_cpu.push(ours.cpu.as_secs_f64());
-        let theirs = theirs.count_lines().await;
+        let theirs = theirs.count_lines(words).await;
         assert_eq!(theirs.lines, BULK_LINES);
         b.push(theirs.took.as_secs_f64());
         b_cpu.push(theirs.cpu.as_secs_f64());
     }
     vec![
         Row::ratio(
-            "2 million lines (188 MB) of a file, connect and count: client CPU",
+            &format!("2 million lines (188 MB) {of_what}, connect and count: client CPU"),
             "s",
             median(a_cpu),
             median(b_cpu),

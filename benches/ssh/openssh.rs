@@ -1,6 +1,6 @@
 //! OpenSSH's side: the `ssh` program with a configuration of its own.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -8,13 +8,13 @@ use tokio::process::{Child, Command};
 
 use super::PATIENCE;
 use super::measure::{cpu, processes_with, pss};
-use super::servers::{Servers, jump, node, shown};
+use super::servers::{Place, shown};
 
 pub struct OpenSsh {
     config: PathBuf,
     /// The same, and a connection that is there already is used.
     shared: PathBuf,
-    bulk: PathBuf,
+    place: Place,
 }
 
 /// A connection that is kept up for others.
@@ -32,34 +32,39 @@ pub struct Counted {
 }
 
 impl OpenSsh {
-    pub fn new(servers: &Servers) -> Self {
+    /// Writes its configuration into a folder.
+    pub fn new(place: Place, folder: &Path) -> Self {
         let common = format!(
             "  Port {}\n  User {}\n  IdentityFile {}\n  IdentitiesOnly yes\n  IdentityAgent none\n  UserKnownHostsFile {}\n  StrictHostKeyChecking yes\n  BatchMode yes\n  Ciphers aes256-gcm@openssh.com\n",
-            servers.port,
-            servers.user,
-            shown(&servers.path("id")),
-            shown(&servers.path("known_hosts")),
+            place.port,
+            place.user,
+            shown(&place.key),
+            shown(&place.known_hosts),
         );
-        let hosts = format!("Host 127.1.0.*\n  ProxyJump {}\nHost *\n{common}", jump());
-        let socket = shown(&servers.path("control-%h"));
+        let hosts = format!(
+            "Host {}\n  ProxyJump {}\nHost *\n{common}",
+            place.nodes.join(" "),
+            place.jump
+        );
+        let socket = shown(&folder.join("control-%h"));
         let write = |name: &str, text: String| {
-            let path = servers.path(name);
+            let path = folder.join(name);
             std::fs::write(&path, text).expect("a file");
             path
         };
         Self {
             config: write("ssh_config", hosts.clone()),
             shared: write("ssh_config_shared", format!("{hosts}  ControlPath {socket}\n")),
-            bulk: servers.bulk(),
+            place,
         }
     }
 
     pub fn jump(&self) -> String {
-        jump().to_string()
+        self.place.jump.clone()
     }
 
     pub fn node(&self, n: usize) -> String {
-        node(n).to_string()
+        self.place.nodes[n].clone()
     }
 
     /// Connects to the first node through the jump host and runs `true`.
@@ -90,15 +95,15 @@ impl OpenSsh {
         }
     }
 
-    /// Connects, reads the long file and has `wc` count. Of the CPU of the `ssh` that ProxyJump starts only the part counts that it is waited for.
-    pub async fn count_lines(&self) -> Counted {
+    /// Connects, runs something long and has `wc` count. Of the CPU of the `ssh` that ProxyJump starts only the part counts that it is waited for.
+    pub async fn count_lines(&self, words: &[String]) -> Counted {
         let before = cpu(false);
         let start = Instant::now();
         let line = format!(
-            "exec ssh -F '{}' {} cat '{}' | wc -l",
+            "exec ssh -F '{}' {} {} | wc -l",
             self.config.display(),
             self.node(0),
-            self.bulk.display()
+            words.join(" ")
         );
         let output = Command::new("/bin/sh")
             .args(["-c", &line])

@@ -1,6 +1,5 @@
 //! bringup's side: its own SSH room, in this process.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,17 +13,14 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::PATIENCE;
 use super::measure::{cpu, pss};
-use super::servers::{Servers, jump, node};
+use super::servers::Place;
 
 /// Chunks between the connection and whoever counts: as many as a node's log has.
 const CHUNKS: usize = 1024;
 
 pub struct Ours {
     settings: Settings,
-    port: u16,
-    user: String,
-    key: PathBuf,
-    bulk: PathBuf,
+    place: Place,
     reporter: Arc<dyn Reporter>,
 }
 
@@ -59,11 +55,11 @@ impl Reporter for Nobody {
 }
 
 impl Ours {
-    pub fn new(servers: &Servers) -> Self {
+    pub fn new(place: Place) -> Self {
         Self {
             settings: Settings {
                 ssh_config: None,
-                known_hosts: vec![servers.path("known_hosts")],
+                known_hosts: vec![place.known_hosts.clone()],
                 host_keys: None,
                 agent: None,
                 no_agent: true,
@@ -71,17 +67,14 @@ impl Ours {
                 interactive: false,
                 keyring: Keyring::default(),
             },
-            port: servers.port,
-            user: servers.user.clone(),
-            key: servers.path("id"),
-            bulk: servers.bulk(),
+            place,
             reporter: Arc::new(Nobody(Instant::now())),
         }
     }
 
     pub fn hop(&self) -> HopHandle {
         HopHandle::start(
-            self.target("jump".to_owned(), jump().to_string()),
+            self.target("jump".to_owned(), self.place.jump.clone()),
             None,
             self.settings.clone(),
             Arc::clone(&self.reporter),
@@ -94,7 +87,7 @@ impl Ours {
     }
 
     async fn try_session(&self, n: usize, hop: &HopHandle) -> Result<Session, String> {
-        let target = self.target(format!("node-{n}"), node(n).to_string());
+        let target = self.target(format!("node-{n}"), self.place.nodes[n].clone());
         let id = NodeId(u16::try_from(n).expect("a small number"));
         let reporter = Arc::clone(&self.reporter);
         let session = Session::connect(&target, Some(hop.clone()), &self.settings, reporter, Source::Node(id));
@@ -105,9 +98,9 @@ impl Ours {
         Target {
             name,
             host,
-            port: Some(self.port),
-            user: Some(self.user.clone()),
-            keys: vec![self.key.display().to_string()],
+            port: Some(self.place.port),
+            user: Some(self.place.user.clone()),
+            keys: vec![self.place.key.display().to_string()],
             alias: false,
             direct: true,
         }
@@ -139,14 +132,14 @@ impl Ours {
         start.elapsed()
     }
 
-    /// Connects, reads the long file and counts its lines, as a node's log is read.
-    pub async fn count_lines(&self) -> Counted {
+    /// Connects, runs something long and counts its lines, as a node's log is read.
+    pub async fn count_lines(&self, words: &[String]) -> Counted {
         let before = cpu(true);
         let start = Instant::now();
         let hop = self.hop();
         let session = self.session(0, &hop).await;
         let (sink, mut chunks) = mpsc::channel(CHUNKS);
-        let command = Command::argv(["cat".to_owned(), self.bulk.display().to_string()], PATIENCE).follow();
+        let command = Command::argv(words, PATIENCE).follow();
         let mut follow = session.follow(&command, sink).await.expect("it starts");
         let mut lines = 0;
         while let Some(chunk) = chunks.recv().await {

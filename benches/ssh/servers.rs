@@ -19,6 +19,16 @@ pub const BULK_LINES: u64 = 2_000_000;
 /// One of them, its end included: 94 bytes, as in the logs of a container that prints numbered lines.
 const BULK_LINE: usize = 94;
 
+/// Where a client goes, and what it logs in with.
+pub struct Place {
+    pub jump: String,
+    pub nodes: Vec<String>,
+    pub port: u16,
+    pub user: String,
+    pub key: PathBuf,
+    pub known_hosts: PathBuf,
+}
+
 /// The servers; they end with it.
 pub struct Servers {
     pub folder: TempDir,
@@ -61,8 +71,24 @@ impl Servers {
         self.path("home")
     }
 
-    pub fn bulk(&self) -> PathBuf {
+    fn bulk(&self) -> PathBuf {
         self.path("bulk")
+    }
+
+    /// Prints the long file.
+    pub fn print_bulk(&self) -> Vec<String> {
+        vec!["cat".to_owned(), shown(&self.bulk())]
+    }
+
+    pub fn place(&self) -> Place {
+        Place {
+            jump: jump().to_string(),
+            nodes: (0..NODES).map(|n| node(n).to_string()).collect(),
+            port: self.port,
+            user: self.user.clone(),
+            key: self.path("id"),
+            known_hosts: self.path("known_hosts"),
+        }
     }
 
     fn keys(&self) {

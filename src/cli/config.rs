@@ -101,7 +101,9 @@ fn lacks(config: &Config, home: &Path) -> Vec<String> {
         .collect();
     keys.sort();
     keys.dedup();
-    let missing = keys.into_iter().filter(|key| !paths::expand(key, home).exists());
+    // Of a key that only an agent holds, the public part is enough.
+    let there = |key: &str| paths::expand(key, home).exists() || paths::expand(&format!("{key}.pub"), home).exists();
+    let missing = keys.into_iter().filter(|key| !there(key));
     let mut all: Vec<String> = missing.map(|key| format!("note: the key {key} is not there")).collect();
     let names = [&config.api_key_env, &config.hf_token_env].into_iter().flatten();
     let unset = names.filter(|name| std::env::var_os(name).is_none_or(|v| v.is_empty()));
