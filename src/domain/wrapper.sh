@@ -9,7 +9,6 @@ export LC_ALL PATH BRINGUP
 own=
 command -v setsid >/dev/null 2>&1 && own=setsid
 body='eval "unset BRINGUP; $BRINGUP"'
-beat='while sleep "$0"; do echo tick; done'
 echo "$2"
 echo "$2" >&2
 IFS= read -r key || exit 125
@@ -24,13 +23,12 @@ exec 3<&0 4>&1 5>&2 </dev/null >/dev/null 2>&1
   echo "run $run"
   { while read -r byte; do echo byte; done; echo end; } <&3 3<&- 4>&- 5>&- &
   ear=$!
-  $own /bin/sh -c "$beat" "$6" 3<&- 4>&- 5>&- &
+  { trap 'kill "$nap"; exit' TERM; while :; do sleep "$6" & nap=$!; wait "$nap" || exit; echo tick; done; } 3<&- 4>&- 5>&- &
   clock=$!
   wait "$run"
   echo "code $?"
   kill -s KILL "$ear"
-  kill -s KILL -- "-$clock" || kill -s KILL "$clock"
-  kill -s KILL -- "-$clock"
+  kill -s TERM "$clock"
   wait
 } | {
   exec 3<&- 4>&- 5>&-

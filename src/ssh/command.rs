@@ -8,13 +8,13 @@ use bytes::Bytes;
 use russh::client::Msg;
 use russh::{ChannelMsg, ChannelReadHalf, ChannelWriteHalf};
 use secrecy::{ExposeSecret, SecretString};
-use tokio::sync::{Notify, OwnedSemaphorePermit};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use zeroize::Zeroizing;
 
 use super::door::Door;
 use super::errors::{printable, refusal};
-use super::link::{NoChannel, SESSION_CHANNELS};
+use super::link::{NoChannel, Place, SESSION_CHANNELS};
 use super::session::Stream;
 use crate::domain::command::{Command, Exit};
 use crate::domain::wrap::{HEARTBEAT, MAX_SCRIPT, Preamble, frame};
@@ -56,10 +56,17 @@ impl From<Exit> for Ending {
 pub(super) struct Rest {
     read: ChannelReadHalf,
     write: ChannelWriteHalf<Msg>,
-    _place: OwnedSemaphorePermit,
+    _place: Place,
 }
 
 impl Rest {
+    /// Closes the channel. It is not read any more by then: the connection's loop waits for a reader that is there and does not read.
+    async fn close(self) {
+        let Self { read, write, _place } = self;
+        drop(read);
+        let _ = write.close().await;
+    }
+
     /// Sends the end of file, on which the wrapper ends the command, and reads until the channel is closed. Gives the exit, if one came.
     pub(super) async fn end(mut self) -> Option<Exit> {
         let mut exit = None;
@@ -72,7 +79,7 @@ impl Rest {
             }
         };
         let _ = tokio::time::timeout(END_LIMIT, drain).await;
-        let _ = self.write.close().await;
+        self.close().await;
         exit
     }
 }
@@ -128,11 +135,11 @@ pub(super) async fn converse(
         return not_started("the connection is gone".to_owned());
     };
     let opened = tokio::select! {
-        opened = link.open_session() => opened,
+        opened = link.open_session(place) => opened,
         _ = stop.wait() => Err(NoChannel::NoAnswer),
     };
-    let channel = match opened {
-        Ok(channel) => channel,
+    let (channel, place) = match opened {
+        Ok(opened) => opened,
         Err(NoChannel::Refused(reason, said)) => {
             let said = said.map(|s| format!(" ({s})")).unwrap_or_default();
             return not_started(format!(
@@ -178,7 +185,7 @@ pub(super) async fn converse(
         Heard::Hopeless => left("the login shell prints without end", rest),
         Heard::Refused => left("it refuses to run commands", rest),
         Heard::Closed => {
-            let _ = rest.write.close().await;
+            rest.close().await;
             hearing.exit(door).await.into()
         }
     }
@@ -269,9 +276,11 @@ impl Hearing {
     async fn exit(self, door: &Door) -> Exit {
         let (link, name) = (&door.link, door.name.as_str());
         match self.exit {
-            Some((Exit::Code(SSH_FAILED), _)) if door.relayed && self.out.passed() => {
-                Exit::Unknown(format!("{name}: the hop's ssh lost it"))
-            }
+            Some((Exit::Code(SSH_FAILED), _)) if self.out.passed() => match door.lost_within(REST_LIMIT).await {
+                Some(why) => Exit::Unknown(format!("{name}: {why}")),
+                // It is the script's own.
+                None => Exit::Code(SSH_FAILED),
+            },
             Some((exit, _)) if self.out.passed() => exit,
             Some((ref exit, _)) => Exit::NotStarted(self.never_began(name, exit)),
             None => {

@@ -1,6 +1,9 @@
 //! The way that commands take to a host.
 
 use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
 
 use super::link::Link;
 use crate::domain::wrap::BOOTSTRAP;
@@ -13,8 +16,8 @@ pub(super) struct Door {
     pub(super) name: String,
     /// What is sent as the command of an exec request.
     pub(super) exec: String,
-    /// Whether another `ssh` is in between, which says with its own exit code 255 that it lost the host (ssh(1), exit status).
-    pub(super) relayed: bool,
+    /// Why the login of an `ssh` in between ended, where there is one: its own exit code 255 says that it lost the host (ssh(1), exit status).
+    pub(super) between: Option<watch::Receiver<Option<String>>>,
 }
 
 impl Door {
@@ -24,7 +27,14 @@ impl Door {
             name: link.name.clone(),
             link,
             exec: BOOTSTRAP.to_owned(),
-            relayed: false,
+            between: None,
         }
+    }
+
+    /// Why the `ssh` in between is gone, if it is or goes within this time.
+    pub(super) async fn lost_within(&self, limit: Duration) -> Option<String> {
+        let mut between = self.between.clone()?;
+        let ended = tokio::time::timeout(limit, between.wait_for(Option::is_some)).await;
+        ended.ok()?.ok()?.clone()
     }
 }

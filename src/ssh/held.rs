@@ -1,4 +1,5 @@
-//! A reporter that keeps back that a connection is up: the one to the hop is, and the login behind it is not yet.
+//! A reporter that keeps back what the connection to a hop says of itself: that it is up is not yet the login behind it, and that it is silent is told
+//! by who hears the host behind.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +24,7 @@ impl Held {
         }
     }
 
-    /// Tells that the source is up, and keeps nothing back from now on.
+    /// Tells that the source is up.
     pub(super) fn release(&self, source: Source) {
         self.up.store(true, Ordering::Relaxed);
         self.inner.link(source, LinkState::Up);
@@ -32,10 +33,13 @@ impl Held {
 
 impl Reporter for Held {
     fn link(&self, source: Source, state: LinkState) {
-        if state == LinkState::Up && !self.up.load(Ordering::Relaxed) {
-            self.inner.link(source, LinkState::Connecting);
-        } else {
-            self.inner.link(source, state);
+        let released = self.up.load(Ordering::Relaxed);
+        match state {
+            LinkState::Up if !released => self.inner.link(source, LinkState::Connecting),
+            LinkState::Up | LinkState::Silent { .. } => {}
+            state @ (LinkState::Idle | LinkState::Connecting | LinkState::Asking | LinkState::Down { .. }) => {
+                self.inner.link(source, state);
+            }
         }
     }
 

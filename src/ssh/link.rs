@@ -36,6 +36,9 @@ pub(super) const SESSION_CHANNELS: usize = 8;
 /// Longest wait for a channel to be opened.
 pub(super) const OPEN_LIMIT: Duration = Duration::from_secs(10);
 
+/// How much longer than its caller a request for a channel lives, to close what the server confirms too late.
+const LATE_LIMIT: Duration = Duration::from_secs(120);
+
 /// Longest wait for the first, empty command on a connection.
 const PRIME_LIMIT: Duration = Duration::from_secs(5);
 
@@ -64,6 +67,16 @@ pub(super) struct LoggedIn {
     pub(super) gone: oneshot::Receiver<String>,
     /// A silence after which the peer is given up, where that is shorter than [`GIVE_UP_AFTER`].
     pub(super) give_up: Option<Duration>,
+}
+
+/// A place among the session channels of a connection.
+pub(super) type Place = OwnedSemaphorePermit;
+
+/// Kinds of channel.
+enum Way {
+    Session,
+    Direct(String, u16),
+    Socket(String),
 }
 
 /// Why no channel was opened.
@@ -106,37 +119,74 @@ impl Link {
     }
 
     /// A place among the session channels; waits for one.
-    pub(super) async fn session_place(&self) -> Option<OwnedSemaphorePermit> {
+    pub(super) async fn session_place(&self) -> Option<Place> {
         Arc::clone(&self.sessions).acquire_owned().await.ok()
     }
 
-    /// Opens a session channel.
-    pub(super) async fn open_session(&self) -> Result<Channel<Msg>, NoChannel> {
-        self.opened(self.handle.channel_open_session()).await
+    /// Opens a session channel. The place comes back with it.
+    pub(super) async fn open_session(self: &Arc<Self>, place: Place) -> Result<(Channel<Msg>, Place), NoChannel> {
+        let (channel, place) = self.open(Way::Session, Some(place)).await?;
+        place.map(|place| (channel, place)).ok_or(NoChannel::Gone)
     }
 
     /// Opens a channel that the server joins to a TCP connection of its own.
-    pub(super) async fn open_direct(&self, host: &str, port: u16) -> Result<Channel<Msg>, NoChannel> {
-        self.opened(self.handle.channel_open_direct_tcpip(host, port.into(), "127.0.0.1", 0))
-            .await
+    pub(super) async fn open_direct(self: &Arc<Self>, host: &str, port: u16) -> Result<Channel<Msg>, NoChannel> {
+        let way = Way::Direct(host.to_owned(), port);
+        self.open(way, None).await.map(|(channel, _)| channel)
     }
 
     /// Opens a channel that the server joins to a Unix socket of its own (OpenSSH's PROTOCOL, direct-streamlocal).
-    pub(super) async fn open_socket(&self, path: &str) -> Result<Channel<Msg>, NoChannel> {
-        self.opened(self.handle.channel_open_direct_streamlocal(path)).await
+    pub(super) async fn open_socket(self: &Arc<Self>, path: &str) -> Result<Channel<Msg>, NoChannel> {
+        let way = Way::Socket(path.to_owned());
+        self.open(way, None).await.map(|(channel, _)| channel)
     }
 
-    async fn opened(
-        &self,
-        open: impl Future<Output = Result<Channel<Msg>, russh::Error>>,
-    ) -> Result<Channel<Msg>, NoChannel> {
+    /// Opens a channel in a task of its own: one that the server confirms when nobody waits for it any more must be closed, or it counts against the
+    /// server's limit for as long as the connection lives. The place is free only then.
+    async fn open(
+        self: &Arc<Self>,
+        way: Way,
+        place: Option<Place>,
+    ) -> Result<(Channel<Msg>, Option<Place>), NoChannel> {
+        let (mut tell, told) = oneshot::channel();
+        let link = Arc::clone(self);
+        tokio::spawn(async move {
+            let late = async {
+                tell.closed().await;
+                tokio::time::sleep(LATE_LIMIT).await;
+            };
+            let opened = tokio::select! {
+                opened = link.opened(&way) => opened,
+                () = late => return,
+            };
+            if let Err(Ok((channel, place))) = tell.send(opened.map(|channel| (channel, place))) {
+                let (read, write) = channel.split();
+                drop(read);
+                let _ = write.close().await;
+                drop(place);
+            }
+        });
+        match tokio::time::timeout(OPEN_LIMIT, told).await {
+            Err(_) => Err(NoChannel::NoAnswer),
+            Ok(Err(_)) => Err(NoChannel::Gone),
+            Ok(Ok(opened)) => opened,
+        }
+    }
+
+    async fn opened(&self, way: &Way) -> Result<Channel<Msg>, NoChannel> {
         let alone = self.opening.fetch_add(1, Ordering::Relaxed) == 0;
-        let opened = tokio::time::timeout(OPEN_LIMIT, open).await;
+        let opened = match way {
+            Way::Session => self.handle.channel_open_session().await,
+            Way::Direct(host, port) => {
+                let port = (*port).into();
+                self.handle.channel_open_direct_tcpip(host, port, "127.0.0.1", 0).await
+            }
+            Way::Socket(path) => self.handle.channel_open_direct_streamlocal(path).await,
+        };
         let alone = self.opening.fetch_sub(1, Ordering::Relaxed) == 1 && alone;
         match opened {
-            Err(_) => Err(NoChannel::NoAnswer),
-            Ok(Ok(channel)) => Ok(channel),
-            Ok(Err(russh::Error::ChannelOpenFailure(reason))) => {
+            Ok(channel) => Ok(channel),
+            Err(russh::Error::ChannelOpenFailure(reason)) => {
                 let said = self
                     .shared
                     .channel_refusal
@@ -145,7 +195,7 @@ impl Link {
                     .take();
                 Err(NoChannel::Refused(reason, said.filter(|s| alone && !s.is_empty())))
             }
-            Ok(Err(_)) => Err(NoChannel::Gone),
+            Err(_) => Err(NoChannel::Gone),
         }
     }
 
@@ -173,7 +223,7 @@ impl Link {
             let _ = tokio::time::timeout(GOODBYE_LIMIT, self.closed()).await;
         }
         self.pulse.cut("closed by bringup");
-        self.closed().await;
+        let _ = tokio::time::timeout(GOODBYE_LIMIT, self.closed()).await;
     }
 }
 
@@ -223,8 +273,12 @@ async fn guard(
 /// waits some 40 ms. A bastion that allows no sessions refuses it, which does no harm.
 async fn prime(link: Arc<Link>) {
     let run = async {
-        let _place = link.session_place().await;
-        let Ok(channel) = link.open_session().await else { return };
+        let Some(place) = link.session_place().await else {
+            return;
+        };
+        let Ok((channel, _place)) = link.open_session(place).await else {
+            return;
+        };
         let (mut read, write) = channel.split();
         if write.exec(true, "true").await.is_ok() {
             while let Some(message) = read.wait().await {
@@ -233,6 +287,7 @@ async fn prime(link: Arc<Link>) {
                 }
             }
         }
+        drop(read);
         let _ = write.close().await;
     };
     let _ = tokio::time::timeout(PRIME_LIMIT, run).await;

@@ -14,6 +14,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::door::Door;
 use super::errors::{link_error, printable};
+use super::known_hosts::host_name;
 use super::session::{Chunk, Follow, Stream, exec, follow};
 use super::settings::Target;
 use super::tunnel::TunnelError;
@@ -33,18 +34,28 @@ const FORWARD_LIMIT: Duration = Duration::from_secs(10);
 /// Longest wait for the beat's script to begin.
 const BEAT_LIMIT: Duration = Duration::from_secs(20);
 
+/// Exit code of the master's script where no private directory could be made.
+const NO_DIRECTORY: u32 = 126;
+
+/// Exit code of a shell that found no such program.
+const NO_PROGRAM: u32 = 127;
+
 /// Keeps the login. `$1` is the longest wait for a connection in seconds, the rest goes to `ssh`: where to.
 const MASTER: &str = r#"umask 077
-d=$(mktemp -d "${TMPDIR:-/tmp}/bringup-XXXXXXXX") || exit 1
-trap 'rm -rf "$d"' EXIT
+d=$(mktemp -d "${TMPDIR:-/tmp}/bringup-XXXXXXXX") || exit 126
+p=
+trap '[ -z "$p" ] || kill "$p" 2>/dev/null; rm -rf "$d"' EXIT
 trap 'exit 143' HUP INT TERM
 limit=$1
 shift
 echo "at $d"
 ssh -M -S "$d/s" -N -T -a -x -o BatchMode=yes -o ConnectTimeout="$limit" -o ServerAliveInterval=5 -o ServerAliveCountMax=3 \
   -o ControlPersist=no -o ClearAllForwardings=yes -o RemoteCommand=none -o PermitLocalCommand=yes -o LocalCommand='echo up' "$@" &
-wait $!
-exit $?
+p=$!
+wait "$p"
+code=$?
+p=
+exit "$code"
 "#;
 
 /// Tells every two seconds that the host is alive: as often as other connections are asked.
@@ -108,18 +119,20 @@ impl Relay {
         }
         let directory = said.directory().unwrap_or_default();
         let end = CancellationToken::new();
+        // Whatever goes wrong from here on, the master must not outlive this call.
+        let guard = end.clone().drop_guard();
         let (tell, ended) = watch::channel(None);
-        tokio::spawn(keep(master, chunks, said, tell, end.clone()));
+        let tell = Arc::new(tell);
+        tokio::spawn(keep(master, chunks, said, Arc::clone(&tell), end.clone()));
         let door = Arc::new(Door {
             link: Arc::clone(&hop.link),
             name: target.name.clone(),
             exec: exec_line(&directory, &place),
-            relayed: true,
+            between: Some(ended.clone()),
         });
         let beat = Arc::new(Mutex::new(Instant::now()));
-        beating(&door, Arc::clone(&beat), end.clone())
-            .await
-            .map_err(|exit| not_begun(&label, &exit))?;
+        let begun = beating(&door, Arc::clone(&beat), tell, end).await;
+        begun.map_err(|exit| not_begun(&label, &exit))?;
         let relay = Arc::new(Self {
             directory,
             place,
@@ -127,9 +140,14 @@ impl Relay {
             forwarded: tokio::sync::Mutex::default(),
             ended,
             beat,
-            _end: end.drop_guard(),
+            _end: guard,
         });
         Ok((relay, door))
+    }
+
+    /// Whether the login is still there, as far as is known.
+    pub(super) fn lives(&self) -> bool {
+        self.ended.borrow().is_none() && self.hop.link.gone().is_none()
     }
 
     /// Time since the host behind the hop last said anything.
@@ -156,6 +174,8 @@ impl Relay {
         }
         let words = [
             "ssh",
+            "-F",
+            "/dev/null",
             "-S",
             &self.control(),
             "-O",
@@ -195,11 +215,12 @@ fn place(target: &Target) -> Vec<String> {
     words
 }
 
-/// The exec string for the hop. Every login shell reads single quotes alike, and `'\''` within them.
+/// The exec string for the hop. It only joins the master: without one it must not log in by itself, nor take from the hop's ssh_config what the master
+/// was denied. Every login shell reads single quotes alike, and `'\''` within them.
 fn exec_line(directory: &str, place: &[String]) -> String {
     let quoted = BOOTSTRAP.replace('\'', "'\\''");
     format!(
-        "exec ssh -S {}/s -T -o BatchMode=yes -o ClearAllForwardings=yes {} '{quoted}'",
+        "exec ssh -F /dev/null -S {}/s -T -a -x -o BatchMode=yes -o ProxyCommand=false {} '{quoted}'",
         quote(directory),
         quote_all(place)
     )
@@ -215,7 +236,7 @@ async fn keep(
     mut master: Follow,
     mut chunks: mpsc::Receiver<Chunk>,
     mut said: Said,
-    tell: watch::Sender<Option<String>>,
+    tell: Arc<watch::Sender<Option<String>>>,
     end: CancellationToken,
 ) {
     let listen = async {
@@ -238,28 +259,48 @@ async fn keep(
             .last()
             .unwrap_or_else(|| format!("the hop's ssh ended with {}", exit.word())),
     };
-    tell.send_replace(Some(why));
+    over(&tell, why);
+}
+
+/// Tells why the login is over; the first reason stays.
+fn over(tell: &watch::Sender<Option<String>>, why: String) {
+    tell.send_if_modified(|told| {
+        let first = told.is_none();
+        told.get_or_insert(why);
+        first
+    });
 }
 
 /// Starts the beat, and waits for the first one.
-async fn beating(door: &Arc<Door>, beat: Arc<Mutex<Instant>>, end: CancellationToken) -> Result<(), Exit> {
+async fn beating(
+    door: &Arc<Door>,
+    beat: Arc<Mutex<Instant>>,
+    tell: Arc<watch::Sender<Option<String>>>,
+    end: CancellationToken,
+) -> Result<(), Exit> {
     let (sink, mut chunks) = mpsc::channel(CHUNKS);
     let command = Command::script("ssh.beat", BEAT, Vec::new(), BEAT_LIMIT).follow();
-    let follow = follow(door, &command, sink).await?;
+    let mut follow = follow(door, &command, sink).await?;
     let (first, begun) = oneshot::channel();
     tokio::spawn(async move {
         let mut first = Some(first);
         loop {
             tokio::select! {
-                chunk = chunks.recv() => if chunk.is_none() { return },
-                () = end.cancelled() => break,
+                chunk = chunks.recv() => if chunk.is_none() { break },
+                () = end.cancelled() => {
+                    follow.stop().await;
+                    return;
+                }
             }
             *beat.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
             if let Some(first) = first.take() {
                 let _ = first.send(());
             }
         }
-        follow.stop().await;
+        // Without it nobody would know whether the host lives: the login is given up, and the master with it.
+        let exit = follow.wait().await;
+        over(&tell, format!("its sign of life ended with {}", exit.word()));
+        end.cancel();
     });
     match tokio::time::timeout(BEAT_LIMIT, begun).await {
         Ok(Ok(())) => Ok(()),
@@ -319,35 +360,31 @@ fn not_begun(label: &str, exit: &Exit) -> LinkError {
 
 /// What the hop's `ssh` gave up for, by the words of OpenSSH's client.
 fn refused(label: &str, hop: &str, target: &Target, said: &Said, exit: &Exit) -> LinkError {
-    let has = |words: &str| said.err.contains(words);
     let last = said
         .last()
         .unwrap_or_else(|| format!("its ssh ended with {}", exit.word()));
+    // The host's own banner comes before.
+    let has = |words: &str| last.contains(words);
+    let changed = said.err.contains("REMOTE HOST IDENTIFICATION HAS CHANGED");
     let by_hand = format!("log in once by hand, from {hop}:\nssh {}", quote_all(&place(target)));
-    let (kind, text, fix) = if *exit == Exit::Code(127) {
+    let (kind, text, fix) = if let Exit::Unknown(why) | Exit::NotStarted(why) = exit {
+        (LinkErrorKind::ViaDown, why.clone(), None)
+    } else if *exit == Exit::Code(NO_DIRECTORY) {
+        let text = format!("no private directory could be made on {hop}: {last}");
+        (LinkErrorKind::Local, text, None)
+    } else if *exit == Exit::Code(NO_PROGRAM) {
         (LinkErrorKind::Local, format!("{hop} has no ssh client"), None)
-    } else if has("REMOTE HOST IDENTIFICATION HAS CHANGED") {
+    } else if changed {
+        let name = quote(&host_name(&target.host, target.port.unwrap_or(22)));
+        let forget = format!("if the host was set up anew, forget its old key, on {hop}:\nssh-keygen -R {name}");
         let text = format!("the host key is another one than {hop} has on file");
-        (
-            LinkErrorKind::HostKeyChanged,
-            text,
-            Some(format!(
-                "if the host was set up anew, forget its old key, on {hop}:\nssh-keygen -R {}",
-                quote(&target.host)
-            )),
-        )
+        (LinkErrorKind::HostKeyChanged, text, Some(forget))
     } else if has("Host key verification failed") {
-        (
-            LinkErrorKind::HostKeyUnknown,
-            format!("{hop} has no host key of it on file"),
-            Some(by_hand),
-        )
+        let text = format!("{hop} has no host key of it on file");
+        (LinkErrorKind::HostKeyUnknown, text, Some(by_hand))
     } else if has("Permission denied") || has("Too many authentication failures") {
-        (
-            LinkErrorKind::Refused,
-            format!("it refuses the key of {hop}: {last}"),
-            Some(by_hand),
-        )
+        let text = format!("it refuses the key of {hop}: {last}");
+        (LinkErrorKind::Refused, text, Some(by_hand))
     } else {
         (LinkErrorKind::Unreachable, last, None)
     };
@@ -378,7 +415,7 @@ mod tests {
     fn the_exec_string_carries_the_wrappers_first_line_through_two_shells() {
         let line = exec_line("/tmp/bringup-x", &place(&target()));
         let words = shlex::split(&line).unwrap();
-        assert_eq!(words[..4], ["exec", "ssh", "-S", "/tmp/bringup-x/s"]);
+        assert_eq!(words[..6], ["exec", "ssh", "-F", "/dev/null", "-S", "/tmp/bringup-x/s"]);
         assert_eq!(
             words[words.len() - 2..],
             ["192.168.200.13".to_owned(), BOOTSTRAP.to_owned()]
@@ -420,6 +457,30 @@ mod tests {
                 "no ssh client",
             ),
             ("", 255, LinkErrorKind::Unreachable, "ended with 255"),
+            (
+                "mktemp: failed to create directory: No space left on device\n",
+                NO_DIRECTORY,
+                LinkErrorKind::Local,
+                "No space left",
+            ),
+            (
+                "Permission denied to strangers: a banner\nssh: connect to host x port 22: Connection timed out\n",
+                255,
+                LinkErrorKind::Unreachable,
+                "timed out",
+            ),
+            (
+                "mktemp: failed to create directory: No space left on device\n",
+                126,
+                LinkErrorKind::Local,
+                "No space left",
+            ),
+            (
+                "Permission denied to strangers: a banner\nssh: connect to host x port 22: Connection timed out\n",
+                255,
+                LinkErrorKind::Unreachable,
+                "timed out",
+            ),
         ];
         for (err, code, kind, part) in cases {
             let said = Said {

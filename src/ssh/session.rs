@@ -125,11 +125,9 @@ impl Session {
         match opened {
             Ok(channel) => {
                 let tunnel = Tunnel::start(channel, Arc::clone(link), SERVER_BUFFER);
-                // The hop's ssh takes every connection and closes those that it can't pass on.
-                Ok(if self.relay.is_some() {
-                    tunnel.silence_is_refusal()
-                } else {
-                    tunnel
+                Ok(match &self.relay {
+                    None => tunnel,
+                    Some(relay) => tunnel.through(Arc::clone(relay)),
                 })
             }
             Err(NoChannel::Refused(russh::ChannelOpenFailure::AdministrativelyProhibited, said)) => {

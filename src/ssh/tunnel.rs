@@ -14,6 +14,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::link::Link;
+use super::relay::Relay;
 
 /// Bytes held for the reader of a tunnel to a server. One that falls behind by more loses the tunnel: it would stall the whole connection.
 pub(super) const SERVER_BUFFER: usize = 8 << 20;
@@ -48,8 +49,8 @@ pub struct Tunnel {
     /// Bytes in `incoming`: it is bounded by these.
     held: Arc<AtomicUsize>,
     overrun: Arc<AtomicBool>,
-    /// Whether an end without a byte before it means that nobody listens.
-    silence_refuses: bool,
+    /// The `ssh` in between, until the first byte came: while it lives, an end without a byte means that nobody listens.
+    unheard: Option<Arc<Relay>>,
     writer: Pin<Box<dyn AsyncWrite + Send + Sync>>,
     _end: DropGuard,
 }
@@ -74,15 +75,16 @@ impl Tunnel {
             current: Bytes::new(),
             held,
             overrun,
-            silence_refuses: false,
+            unheard: None,
             writer,
             _end: end.drop_guard(),
         }
     }
 
-    /// Takes an end before the first byte for a refused connection: reading then fails with [`io::ErrorKind::ConnectionRefused`].
-    pub(super) fn silence_is_refusal(mut self) -> Self {
-        self.silence_refuses = true;
+    /// A tunnel through the hop's `ssh`, which takes every connection and closes those that it can't pass on: an end before the first byte is
+    /// [`io::ErrorKind::ConnectionRefused`].
+    pub(super) fn through(mut self, relay: Arc<Relay>) -> Self {
+        self.unheard = Some(relay);
         self
     }
 }
@@ -125,6 +127,8 @@ impl Pump {
                 Some(_) => {}
             }
         }
+        // The connection's loop waits for a reader that is there and does not read.
+        drop(read);
         let _ = write.close().await;
     }
 }
@@ -145,13 +149,18 @@ impl AsyncRead for Tunnel {
                 Some(bytes) => {
                     self.held.fetch_sub(bytes.len(), Ordering::Relaxed);
                     self.current = bytes;
-                    self.silence_refuses = false;
+                    self.unheard = None;
                 }
                 None if self.overrun.load(Ordering::Relaxed) => {
                     return Poll::Ready(Err(io::Error::other("the reader of the tunnel fell too far behind")));
                 }
-                None if self.silence_refuses => return Poll::Ready(Err(io::ErrorKind::ConnectionRefused.into())),
-                None => return Poll::Ready(Ok(())),
+                None => {
+                    return Poll::Ready(match &self.unheard {
+                        None => Ok(()),
+                        Some(relay) if relay.lives() => Err(io::ErrorKind::ConnectionRefused.into()),
+                        Some(_) => Err(io::Error::other("the way to the host is gone")),
+                    });
+                }
             }
         }
         let n = self.current.len().min(buf.remaining());

@@ -6,6 +6,7 @@ use std::time::Duration;
 use bringup::domain::command::{Command, Exit, Limit, SecretEnv};
 use bringup::ssh::Session;
 use secrecy::SecretString;
+use tokio::sync::watch;
 
 use crate::person::connected;
 use crate::processes::{PATIENCE, gone, left, running, until};
@@ -189,6 +190,24 @@ async fn a_refused_channel_leaves_the_connection_alive() {
     server.max_sessions.store(10, Ordering::Relaxed);
     assert_eq!(said(&session, "echo out").await.0, "out\n");
     assert_eq!(server.connections.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
+async fn a_channel_that_is_confirmed_when_nobody_waits_any_more_is_closed() {
+    let (_home, server, _person, session) = connected().await;
+    let none_open = || server.sessions.load(Ordering::Relaxed) == 0;
+    until("the first command of the connection is over", none_open).await;
+    let (go, late) = watch::channel(());
+    *server.late.lock().unwrap() = Some(late);
+    let mut command = Command::argv(["true"], Duration::from_millis(200));
+    command.limit.time = Duration::from_millis(200);
+    let exit = session.exec(&command, None).await.exit;
+    assert!(matches!(exit, Exit::NotStarted(_)), "{exit:?}");
+    assert!(!none_open(), "it is still being opened");
+    *server.late.lock().unwrap() = None;
+    go.send(()).unwrap();
+    until("the late channel is closed", none_open).await;
+    assert_eq!(said(&session, "echo out").await.0, "out\n");
 }
 
 #[tokio::test]

@@ -17,6 +17,7 @@ use russh::server::{
 use russh::{Channel, ChannelId, ChannelMsg, ChannelOpenFailure, MethodKind, MethodSet};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use crate::processes::MARK;
@@ -79,7 +80,10 @@ pub struct Server {
     pub door: Mutex<Door>,
     /// Answers and passwords that came.
     pub given: Mutex<Vec<String>>,
-    sessions: AtomicUsize,
+    /// Until this changes, channels are neither confirmed nor refused.
+    pub late: Mutex<Option<watch::Receiver<()>>>,
+    /// Session channels that are open.
+    pub sessions: AtomicUsize,
     plug: Mutex<Plugged>,
 }
 
@@ -126,6 +130,7 @@ impl Server {
             door: Mutex::default(),
             given: Mutex::default(),
             refuse_tunnels: AtomicBool::new(false),
+            late: Mutex::default(),
             sessions: AtomicUsize::new(0),
             plug: Mutex::default(),
         })
@@ -394,8 +399,21 @@ impl Handler for Client {
             reply.reject(ChannelOpenFailure::ConnectFailed).await;
             return Ok(());
         }
-        reply.accept().await;
+        let late = server.late.lock().unwrap().clone();
+        if late.is_none() {
+            reply.accept().await;
+            tokio::spawn(async move {
+                Arc::clone(&server).execute(channel).await;
+                server.sessions.fetch_sub(1, Ordering::Relaxed);
+            });
+            return Ok(());
+        }
         tokio::spawn(async move {
+            if let Some(mut late) = late {
+                // Whoever holds the other end lets it go on.
+                let _ = late.changed().await;
+            }
+            reply.accept().await;
             Arc::clone(&server).execute(channel).await;
             server.sessions.fetch_sub(1, Ordering::Relaxed);
         });
