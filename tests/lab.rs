@@ -14,10 +14,14 @@ mod hosts;
 mod logins;
 #[path = "lab/job/one_node.rs"]
 mod one_node;
+#[path = "lab/job/operator.rs"]
+mod operator;
 #[path = "lab/job/outside.rs"]
 mod outside;
 #[path = "lab/job/relay.rs"]
 mod relay;
+#[path = "lab/job/resume.rs"]
+mod resume;
 #[path = "lab/job/script.rs"]
 mod script;
 #[path = "lab/job/vllm_ray.rs"]
@@ -37,11 +41,13 @@ fn the_lab() {
         return;
     }
     let lab = Lab::up();
-    let jobs: [(&str, Job); 10] = [
+    let jobs: [(&str, Job); 12] = [
         ("an unknown host key is named with its cure", logins::unknown_host_key),
         ("a refused key is named with its hop and its cure", logins::refused_key),
         ("hosts that can't be logged in to", way_in::refused),
         ("hosts that refuse something after the login", way_in::half_open),
+        ("logs: no line lost, none twice", resume::no_line_lost),
+        ("logs: missing lines are told", resume::missing_lines_are_told),
         (
             "vllm-ray: killed in mid-load, adopted, measured, stopped, served again",
             vllm_ray::whole_job,

@@ -12,5 +12,7 @@
 mod cases;
 #[path = "parsers/properties.rs"]
 mod properties;
+#[path = "parsers/rotation.rs"]
+mod rotation;
 #[path = "parsers/scripts.rs"]
 mod scripts;

@@ -187,7 +187,7 @@ pub(super) fn container(r: &mut Reader<'_>, mut s: Section<'_>) -> Option<Contai
     let image = s.require(r, "image", image, "image = \"hellohal2064/vllm-qwen3.5-gb10\"");
     let name = s.text_by(r, "name", words::container_name);
     let name = s.require(r, "name", name, "name = \"vllm\"");
-    let docker = s.text_by(r, "docker", words::word);
+    let docker = s.text_by(r, "docker", words::program);
     let volumes = s.texts(r, "volumes").unwrap_or_default();
     for volume in &volumes {
         if let Err(wrong) = words::volume(&volume.value) {

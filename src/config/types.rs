@@ -201,7 +201,7 @@ pub struct Container {
     pub image: String,
     /// Name, the same on every node.
     pub name: String,
-    /// Docker's program, a name or a path.
+    /// Docker's program, a name or a path, or several words such as `sudo -n docker`: see `domain::command::program`.
     pub docker: String,
     /// Environment, in the file's order.
     pub environment: Vec<(String, String)>,

@@ -110,6 +110,24 @@ pub(super) fn word(text: &str) -> Result<(), Wrong> {
     Ok(())
 }
 
+/// A program with words before or after it, as it stands in a command without any quoting.
+pub(super) fn program(text: &str) -> Result<(), Wrong> {
+    const FIX: &str = "write a name or a path, with what it is run through, such as \"docker\", \"/opt/bin/podman\" or \"sudo -n docker\"";
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=@%+,".contains(c);
+    let mut words = text.split(' ');
+    if let Some(odd) = text.chars().find(|c| *c != ' ' && !plain(*c)) {
+        return wrong(format!("{odd:?} cannot stand in a program's words"), FIX);
+    }
+    let first = words.next().unwrap_or_default();
+    if first.starts_with('-') || first.contains('=') || first.is_empty() || words.any(str::is_empty) {
+        return wrong(
+            format!("`{text}` does not begin with a program, or holds two blanks in a row"),
+            FIX,
+        );
+    }
+    Ok(())
+}
+
 /// A volume as `docker run -v` takes it: what, where, and options.
 pub(super) fn volume(text: &str) -> Result<(), Wrong> {
     let fix = "write HOST-PATH:/CONTAINER-PATH, such as /models:/models:ro";
@@ -232,6 +250,36 @@ mod tests {
     fn a_wrong_variable_is_not_repeated() {
         let said = variable("p4ss-w0rd!").unwrap_err();
         assert!(!said.what.contains("p4ss") && !said.fix.contains("p4ss"));
+    }
+
+    #[test]
+    fn a_program_is_plain_words() {
+        for good in [
+            "docker",
+            "/opt/my-bin/podman",
+            "sudo -n docker",
+            "env DOCKER_HOST=unix:///run/user/1000/docker.sock docker",
+            "sudo -n -u dock@1 /usr/bin/docker",
+        ] {
+            assert_eq!(program(good), Ok(()), "{good}");
+        }
+        for bad in [
+            "",
+            " docker",
+            "docker ",
+            "sudo  docker",
+            "-n docker",
+            "A=1 docker",
+            "docker;id",
+            "$(id)",
+            "docker\t-H",
+            "a*",
+            "'docker'",
+            "döcker",
+            "docker\nid",
+        ] {
+            assert!(program(bad).is_err(), "{bad:?}");
+        }
     }
 
     #[test]

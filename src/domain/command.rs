@@ -176,6 +176,12 @@ pub fn quote(word: &str) -> String {
     }
 }
 
+/// The words of a program that the configuration names by one or several, such as `docker` or `sudo -n docker`. The configuration takes none that a
+/// shell would read as anything else, so a script may leave them unquoted.
+pub fn program(text: &str) -> impl Iterator<Item = String> {
+    text.split_ascii_whitespace().map(str::to_owned)
+}
+
 /// What came of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Output {

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use crate::config::Config;
 use crate::config::types::Engine;
-use crate::domain::command::Command;
+use crate::domain::command::{Command, program};
 use crate::domain::{NodeId, Wall};
 
 /// How long a container or a server gets to end by itself before it is killed, at most.
@@ -76,7 +76,7 @@ pub fn stop_node(config: &Config, names: &[&str]) -> Vec<Command> {
 /// Removes a container that has ended.
 #[must_use]
 pub fn remove(config: &Config, name: &str) -> Command {
-    Command::argv([config.container.docker.as_str(), "rm", name], config.limits.command)
+    docker(config, &["rm", name], config.limits.command)
 }
 
 /// Prints the end of the container's log: what a failure shows.
@@ -84,8 +84,9 @@ pub fn remove(config: &Config, name: &str) -> Command {
 pub fn last_lines(config: &Config) -> Command {
     let container = &config.container;
     let lines = EVIDENCE_LINES.to_string();
-    Command::argv(
-        [container.docker.as_str(), "logs", "--tail", &lines, &container.name],
+    docker(
+        config,
+        &["logs", "--tail", &lines, &container.name],
         config.limits.command,
     )
 }
@@ -93,14 +94,13 @@ pub fn last_lines(config: &Config) -> Command {
 /// Pulls the configured image.
 #[must_use]
 pub fn pull(config: &Config) -> Command {
-    Command::argv(
-        [
-            config.container.docker.as_str(),
-            "pull",
-            config.container.image.as_str(),
-        ],
-        config.limits.pull,
-    )
+    docker(config, &["pull", &config.container.image], config.limits.pull)
+}
+
+/// Docker with these arguments.
+fn docker(config: &Config, arguments: &[&str], limit: Duration) -> Command {
+    let arguments = arguments.iter().map(|word| (*word).to_owned());
+    Command::argv(program(&config.container.docker).chain(arguments), limit)
 }
 
 #[cfg(test)]
@@ -137,6 +137,47 @@ mod tests {
             )
         );
         assert_eq!(command.secret, None);
+    }
+
+    #[test]
+    fn docker_may_be_several_words_and_sudo_is_told_which_secret_to_hand_on() {
+        let mut config = sparks();
+        config.container.docker = "sudo -n docker".to_owned();
+        let start = |config: &Config| start_node(config, NodeId(0), START).line();
+        let serve = |config: &Config| super::serve(config).last().map(Command::line).unwrap();
+        assert!(
+            start(&config).starts_with("sudo -n docker run -d "),
+            "{}",
+            start(&config)
+        );
+        assert!(
+            serve(&config).starts_with("sudo -n docker exec -d "),
+            "{}",
+            serve(&config)
+        );
+        assert_eq!(last_lines(&config).args[..4], ["sudo", "-n", "docker", "logs"]);
+        assert_eq!(
+            lines(&stop_node(&config, &["vllm-qwen35"])),
+            "sudo -n docker stop -t 10 vllm-qwen35\nsudo -n docker rm vllm-qwen35\n"
+        );
+        assert_eq!(
+            stop_serve(&config).line(),
+            "engine.stop-serve 'sudo -n docker' vllm-qwen35 marked 10"
+        );
+        config.hf_token_env = Some("MY_HF".to_owned());
+        config.api_key_env = Some("MY_KEY".to_owned());
+        assert!(
+            start(&config).starts_with("sudo '--preserve-env=HF_TOKEN' -n docker run "),
+            "{}",
+            start(&config)
+        );
+        assert!(
+            serve(&config).starts_with("sudo '--preserve-env=VLLM_API_KEY' -n docker exec "),
+            "{}",
+            serve(&config)
+        );
+        config.container.docker = "/opt/bin/podman".to_owned();
+        assert!(start(&config).starts_with("/opt/bin/podman run "), "{}", start(&config));
     }
 
     #[test]

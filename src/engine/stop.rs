@@ -4,7 +4,7 @@ use crate::config::Config;
 use crate::domain::command::Command;
 use crate::domain::serving::SERVE_MARK;
 
-use super::GRACE;
+use super::{GRACE, docker};
 
 /// Which processes of the head's container are the model server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +24,7 @@ impl Which {
     }
 }
 
-/// Id of the script that ends the model server. Arguments: docker's program, the container, `marked` or `any`, seconds to wait before the kill.
+/// Id of the script that ends the model server. Arguments: docker's words in one, the container, `marked` or `any`, seconds to wait before the kill.
 pub const STOP_SERVE: &str = "engine.stop-serve";
 
 /// The inner script runs in the container, where only a POSIX shell with `tr` and `grep` is taken for granted. It looks at /proc, as there may be no
@@ -34,7 +34,7 @@ const STOP_SERVE_BODY: &str = r#"docker=$1
 container=$2
 which=$3
 wait=$4
-exec "$docker" exec -i "$container" /bin/sh -s -- "$which" "$wait" <<'INSIDE'
+exec $docker exec -i "$container" /bin/sh -s -- "$which" "$wait" <<'INSIDE'
 which=$1
 wait=$2
 words() { { tr '\000' ' ' <"/proc/$1/cmdline"; } 2>/dev/null; }
@@ -103,10 +103,9 @@ pub(super) fn serve(config: &Config, which: Which) -> Command {
 
 /// Stops a container, within a bound, and removes it.
 pub(super) fn container(config: &Config, name: &str) -> [Command; 2] {
-    let docker = config.container.docker.as_str();
     let grace = GRACE.as_secs().to_string();
     [
-        Command::argv([docker, "stop", "-t", &grace, name], config.limits.stop),
-        Command::argv([docker, "rm", name], config.limits.stop),
+        docker(config, &["stop", "-t", &grace, name], config.limits.stop),
+        docker(config, &["rm", name], config.limits.stop),
     ]
 }

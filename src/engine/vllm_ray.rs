@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::config::Config;
 use crate::config::types::{Node, VllmRay};
-use crate::domain::command::{Command, SecretEnv, quote_all};
+use crate::domain::command::{Command, SecretEnv, program, quote_all};
 use crate::domain::container::label;
 use crate::domain::serving::SERVE_MARK;
 use crate::domain::{NodeId, Role};
@@ -40,10 +40,21 @@ pub(super) fn start_node(config: &Config, engine: &VllmRay, id: NodeId, start: S
     command
 }
 
+/// Docker's words. sudo hands on no variable that it isn't told to, so the name of the secret that the command gets stands among its options.
+fn docker_with(config: &Config, secret: Option<&str>) -> Vec<String> {
+    let mut words: Vec<String> = program(&config.container.docker).collect();
+    let sudo = words.first().is_some_and(|w| w.rsplit('/').next() == Some("sudo"));
+    if let Some(name) = secret.filter(|_| sudo) {
+        words.insert(1, format!("--preserve-env={name}"));
+    }
+    words
+}
+
 /// From `docker run` to the image.
 fn run_words(config: &Config, engine: &VllmRay, id: NodeId, node: &Node, start: Start) -> Vec<String> {
     let container = &config.container;
-    let mut words = strings([&container.docker, "run", "-d", "--name", &container.name]);
+    let mut words = docker_with(config, config.hf_token_env.as_ref().map(|_| "HF_TOKEN"));
+    words.extend(strings(["run", "-d", "--name", &container.name]));
     let labels = [
         (label::CLUSTER, config.cluster.clone()),
         (label::ROLE, node.role.word().to_owned()),
@@ -116,7 +127,8 @@ pub(super) fn serve(config: &Config, engine: &VllmRay) -> Vec<Command> {
         commands.push(keep_per_node(config, &kept));
     }
     let container = &config.container;
-    let mut words = strings([&container.docker, "exec", "-d", "-e"]);
+    let mut words = docker_with(config, config.api_key_env.as_ref().map(|_| "VLLM_API_KEY"));
+    words.extend(strings(["exec", "-d", "-e"]));
     words.push(format!("{SERVE_MARK}={}", config.serve_hash()));
     // Without it, vLLM would start a Ray of its own when it doesn't find the running one.
     words.extend(["-e".to_owned(), format!("RAY_ADDRESS={}", ray_address(config, engine))]);
@@ -173,7 +185,7 @@ pub const NOT_CARRIED_FILE: &str = "ray_non_carry_over_env_vars.json";
 const KEEP_PER_NODE: &str = r#"docker=$1
 container=$2
 shift 2
-exec "$docker" exec "$container" python3 -c '
+exec $docker exec "$container" python3 -c '
 import json, os, sys
 home = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
 root = os.path.expanduser(os.environ.get("VLLM_CONFIG_ROOT") or os.path.join(home, "vllm"))
@@ -190,7 +202,7 @@ os.replace(path + ".new", path)
 ' "$@"
 "#;
 
-/// Id of the script that keeps variables from being copied to workers. Arguments: docker's program, the container, the variables' names.
+/// Id of the script that keeps variables from being copied to workers. Arguments: docker's words in one, the container, the variables' names.
 pub const KEEP_PER_NODE_ID: &str = "engine.keep-per-node";
 
 fn keep_per_node(config: &Config, names: &[&str]) -> Command {

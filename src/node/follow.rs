@@ -137,9 +137,10 @@ async fn once(setup: &NodeSetup, session: &Session, follower: &mut Follower) -> 
                     _ = offer.tick() => reader.offer(feed, node),
                 }
             }
-            reader.end(following.dropped());
+            let exit = following.wait().await;
+            reader.end(following.dropped(), exit.ok());
             reader.offer(feed, node);
-            following.wait().await
+            exit
         }
     };
     let took_ms = feed.now().stamp.0.saturating_sub(started.stamp.0);
@@ -190,6 +191,7 @@ impl<'a> Reader<'a> {
         match chunk.stream {
             ssh::Stream::Out => {
                 let content = self.follower.content(&chunk.bytes);
+                self.notice();
                 self.decoder.feed(Stream::Out, content, &mut |edit| edits.push(edit));
             }
             ssh::Stream::Err => self
@@ -209,12 +211,26 @@ impl<'a> Reader<'a> {
         self.apply(vec![LineEdit::Push(Line::of(Stream::Out, text))]);
     }
 
-    /// The log has ended; so many bytes of it were lost in all.
-    fn end(&mut self, lost: u64) {
+    /// The command has ended, by itself and well or not; so many bytes were lost in all. A line that has no end yet is one only if nothing more of it
+    /// can come: after a loss of the connection it comes again, whole.
+    fn end(&mut self, lost: u64, well: bool) {
         match lost.saturating_sub(self.lost) {
-            0 => self.finish(),
+            0 if well && !self.follower.repeats() => self.finish(),
+            0 => {}
             last => self.gap(last),
         }
+    }
+
+    /// Writes into the log what the follower has found of it.
+    fn notice(&mut self) {
+        if let Some(text) = self.follower.notice() {
+            self.put(LineEdit::Push(Line::of(Stream::Out, text)));
+        }
+    }
+
+    fn put(&mut self, edit: LineEdit) {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner).apply(edit);
+        self.advanced = true;
     }
 
     fn finish(&mut self) {
@@ -232,6 +248,7 @@ impl<'a> Reader<'a> {
                     if !self.follower.fresh(&line) {
                         continue;
                     }
+                    self.notice();
                     let line = self.masker.line(line);
                     self.find(&line);
                     LineEdit::Push(line)
@@ -244,8 +261,7 @@ impl<'a> Reader<'a> {
                     LineEdit::Live(stream, line)
                 }
             };
-            self.log.lock().unwrap_or_else(PoisonError::into_inner).apply(edit);
-            self.advanced = true;
+            self.put(edit);
         }
     }
 
@@ -310,13 +326,39 @@ mod tests {
         let mut follower = Follower::new(Place::File { path: "/x".into() });
         follower.command(LIMIT);
         let mut reader = Reader::new(&log, &masker, &mut follower);
-        reader.take(&chunk("@@ from 0\none\nhalf", 0));
+        reader.take(&chunk("@@ from 0 7 0 \none\nhalf", 0));
         reader.take(&chunk("rest\ntwo\n", 100));
-        reader.end(107);
+        reader.end(107, true);
         let lost = |n: u32| format!("… {n} bytes of the log were lost here: they came faster than they could be read");
         assert_eq!(lines(&log), ["one", "half", &lost(100), "rest", "two", &lost(7)]);
         // "one\n" + "half" + 100 + "rest\n" + "two\n" + 7
-        assert_eq!(follower.command(LIMIT).line(), "log.file /x 124 524288");
+        assert_eq!(follower.command(LIMIT).line(), "log.file /x 124 524288 7");
+    }
+
+    #[test]
+    fn a_line_that_the_end_of_the_connection_tore_comes_again_whole() {
+        let log = SharedLog::new(Mutex::new(Ring::new(1 << 16)));
+        let masker = Masker::default();
+        let mut follower = Follower::new(Place::Container {
+            docker: "docker".into(),
+            name: "c".into(),
+        });
+        for (text, well) in [
+            (
+                "2026-11-29T17:04:55.000000001Z one\n2026-11-29T17:04:55.000000002Z tw",
+                false,
+            ),
+            (
+                "2026-11-29T17:04:55.000000001Z one\n2026-11-29T17:04:55.000000002Z two\n2026-11-29T17:04:55.000000003Z end",
+                true,
+            ),
+        ] {
+            follower.command(LIMIT);
+            let mut reader = Reader::new(&log, &masker, &mut follower);
+            reader.take(&chunk(text, 0));
+            reader.end(0, well);
+        }
+        assert_eq!(lines(&log), ["one", "two", "end"]);
     }
 
     #[test]

@@ -158,6 +158,14 @@ const COMMAND_HINTS: &[(&str, &str)] = &[
         "free disk space on that node (docker system df)",
     ),
     (
+        "sudo: a password is required",
+        "let sudo run docker without a password on that node (visudo there: USER ALL=(root) NOPASSWD: SETENV: /usr/bin/docker), or add the user to the group docker and leave sudo out of container.docker",
+    ),
+    (
+        "not allowed to preserve the environment",
+        "sudo must hand on the secret's variable: allow it on that node (visudo there: USER ALL=(root) NOPASSWD: SETENV: /usr/bin/docker)",
+    ),
+    (
         "docker: not found",
         "install Docker there, or set container.docker to its path",
     ),

@@ -91,7 +91,7 @@ fn write_stop(text: &mut String, planned: &PlannedCommand, config: &Config) {
     };
     text.truncate(text.len() - 1);
     let filter = quote(&format!("name=^{name}$"));
-    let docker = quote(&config.container.docker);
+    let docker = &config.container.docker;
     let gone = format!("left=$({docker} ps -aq --filter {filter}) && [ -z \"$left\" ]");
     let ssh = ssh_words(config, planned.node, &["-n"]);
     // Writing to a string cannot fail.

@@ -22,10 +22,10 @@ pub fn refusal(text: &str, code: Option<u32>) -> Option<Problem> {
     if has("sudo:") && (has("a password is required") || has("a terminal is required")) {
         return Some(
             Problem::error("sudo wants a password for docker")
-                .with_fix("add the user to group docker, or let sudo run docker without a password"),
+                .with_fix("add the user to group docker on the node, or let sudo run docker without a password (visudo there: USER ALL=(root) NOPASSWD: SETENV: /usr/bin/docker)"),
         );
     }
-    let missing = code == Some(127) && !has("OCI runtime");
+    let missing = code == Some(127) && !has("OCI runtime") || has("sudo: ") && has(": command not found");
     missing.then(|| {
         Problem::error("no docker program on the node")
             .with_fix("install Docker, or name the program's path in the config (container.docker)")
@@ -102,6 +102,16 @@ mod tests {
                 "Error response from daemon: boom",
                 Some(1),
                 "docker: Error response from daemon: boom",
+            ),
+            (
+                "sudo: a password is required",
+                Some(1),
+                "sudo wants a password for docker",
+            ),
+            (
+                "sudo: docker: command not found",
+                Some(1),
+                "no docker program on the node",
             ),
             ("", Some(3), "docker ended with code 3"),
             ("", None, "docker did not answer in time"),

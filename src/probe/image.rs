@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::domain::command::{Command, Output};
+use crate::domain::command::{Command, Output, program};
 use crate::domain::event::{Facts, Subject};
 use crate::domain::image::ImageFacts;
 use crate::domain::problem::Problem;
@@ -15,7 +15,8 @@ const FORMAT: &str = "{{.Id}}{{range .RootFS.Layers}} {{.}}{{end}}";
 /// Asks a node for an image.
 #[must_use]
 pub fn command(docker: &str, image: &str, limit: Duration) -> Command {
-    Command::argv([docker, "image", "inspect", "--format", FORMAT, image], limit)
+    let words = ["image", "inspect", "--format", FORMAT, image].map(str::to_owned);
+    Command::argv(program(docker).chain(words), limit)
 }
 
 /// Reads the answer.

@@ -1,11 +1,15 @@
 //! Commands that follow a log, and how one goes on after a connection was lost.
 
+use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::domain::command::{Command, quote};
+use crate::domain::command::{Command, program, quote};
 use crate::log::{Line, Stream};
+
+use super::position::FilePosition;
 
 /// Lines of an existing log that are shown when it is followed for the first time.
 pub const FIRST_LINES: u32 = 2000;
@@ -21,6 +25,9 @@ pub const CONTAINER_FILE_ID: &str = "log.container-file";
 
 /// How far before the last line seen `docker logs` is asked to begin again: the two streams may have overtaken each other by that much.
 const OVERLAP: Duration = Duration::from_secs(2);
+
+/// Lines of each stream by which Docker's repetitions are known.
+const RECENT: usize = 1024;
 
 /// Finds where a file is to be followed from, and says so.
 const TAIL: &str = include_str!("tail.sh");
@@ -61,6 +68,7 @@ pub struct Follower {
     out: Seen,
     err: Seen,
     file: FilePosition,
+    notice: Option<String>,
 }
 
 /// How far one stream of `docker logs` was read.
@@ -70,19 +78,18 @@ struct Seen {
     last: Option<String>,
     /// Lines up to this time come again and are dropped, until a later one comes.
     again: Option<String>,
+    /// Marks of the last lines, the newest last: Docker 20.10 repeats the first lines of a new file to who had come to the old one's end.
+    recent: VecDeque<u64>,
+    /// The last line itself was asked for again: where a later one comes first, lines are missing.
+    expected: bool,
 }
 
-/// How far a file was read.
-#[derive(Debug, Clone, Default)]
-struct FilePosition {
-    /// The answer's first line as far as it has come; `None` once it is read.
-    header: Option<Vec<u8>>,
-    /// Byte after the last byte read.
-    read: u64,
-    /// Byte after the last whole line; `None` before the first answer.
-    whole: Option<u64>,
-    /// The rest of a line whose start is not shown is dropped.
-    skip: bool,
+/// A line with its time in few bytes.
+fn mark(time: &str, line: &Line) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    time.hash(&mut hasher);
+    line.plain().hash(&mut hasher);
+    hasher.finish()
 }
 
 impl Follower {
@@ -94,33 +101,36 @@ impl Follower {
             out: Seen::default(),
             err: Seen::default(),
             file: FilePosition::default(),
+            notice: None,
         }
     }
 
     /// The command that follows it from where it was left. Its stdout passes [`Self::content`] before it is decoded; each line passes
     /// [`Self::fresh`].
     pub fn command(&mut self, limit: Duration) -> Command {
-        self.file.header = Some(Vec::new());
-        self.out.again = self.out.last.clone();
-        self.err.again = self.err.last.clone();
-        let from = self.file.whole.map_or_else(|| "-".to_owned(), |byte| byte.to_string());
+        self.file.begin();
+        let since = self.since();
+        for seen in [&mut self.out, &mut self.err] {
+            seen.again = seen.last.clone();
+            // Times of one format: their order is that of their texts, up to the digits that one of them lacks.
+            seen.expected = since.as_ref().is_some_and(|since| seen.last.as_ref() > Some(since));
+        }
+        let (from, inode) = self.file.place();
         let part = FIRST_BYTES.to_string();
         let command = match &self.place {
             Place::Container { docker, name } => {
-                let mut words = vec![docker.clone(), "logs".into(), "--timestamps".into(), "--follow".into()];
-                match self.since() {
+                let options = ["logs", "--timestamps", "--follow"].map(str::to_owned);
+                let mut words: Vec<String> = program(docker).chain(options).collect();
+                match since {
                     Some(time) => words.extend(["--since".to_owned(), time]),
                     None => words.extend(["--tail".to_owned(), FIRST_LINES.to_string()]),
                 }
                 words.push(name.clone());
                 Command::argv(words, limit)
             }
-            Place::File { path } => {
-                let body = format!("{TAIL}exec tail -c \"+$((from + 1))\" -F \"$path\"\n");
-                Command::script(FILE_ID, body, vec![path.clone(), from, part], limit)
-            }
+            Place::File { path } => Command::script(FILE_ID, TAIL, vec![path.clone(), from, part, inode], limit),
             Place::ContainerFile { docker, name, path } => {
-                let args = vec![docker.clone(), name.clone(), path.clone(), from, part];
+                let args = vec![docker.clone(), name.clone(), path.clone(), from, part, inode];
                 Command::script(CONTAINER_FILE_ID, container_tail(), args, limit)
             }
         };
@@ -131,17 +141,33 @@ impl Follower {
     pub fn content<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
         match &self.place {
             Place::Container { .. } => bytes,
-            Place::File { .. } | Place::ContainerFile { .. } => self.file.content(bytes),
+            Place::File { .. } | Place::ContainerFile { .. } => {
+                let content = self.file.content(bytes);
+                if let Some(why) = self.file.why.take() {
+                    self.notice = Some(why.to_owned());
+                }
+                content
+            }
+        }
+    }
+
+    /// What has to stand in the log before what was just read, if anything: that lines are missing.
+    pub fn notice(&mut self) -> Option<String> {
+        self.notice.take()
+    }
+
+    /// Whether an unfinished line at the end comes again when the log is taken up: it is no line then.
+    #[must_use]
+    pub fn repeats(&self) -> bool {
+        match &self.place {
+            Place::Container { .. } => false,
+            Place::File { .. } | Place::ContainerFile { .. } => true,
         }
     }
 
     /// Bytes of the log came and could not be taken: a file is not taken up before them again.
     pub fn lost(&mut self, bytes: u64) {
-        // Before the answer's first line there is no position to move.
-        if self.file.header.is_none() {
-            self.file.read = self.file.read.saturating_add(bytes);
-            self.file.whole = Some(self.file.read);
-        }
+        self.file.lost(bytes);
     }
 
     /// Whether a line was not seen before the command was last given.
@@ -151,12 +177,28 @@ impl Follower {
             Stream::Out => &mut self.out,
             Stream::Err => &mut self.err,
         };
-        // Docker writes all its times with the same number of digits.
-        if seen.again.as_ref().is_some_and(|again| time <= again) {
+        // Docker writes all its times with the same number of digits. A clock that was set back gives earlier times too, but none that was seen.
+        let mark = mark(time, line);
+        let seen_before = seen.last.as_ref().is_some_and(|last| time <= last) && seen.recent.contains(&mark);
+        if seen_before && seen.last.as_ref() != Some(time) {
+            seen.again = seen.last.clone();
+        }
+        let repeated = seen_before || seen.again.as_ref().is_some_and(|again| time <= again);
+        let expected = std::mem::take(&mut seen.expected);
+        if repeated {
             return false;
+        }
+        if let Some(last) = seen.last.as_ref().filter(|_| expected) {
+            self.notice = Some(format!(
+                "… lines after {last} are missing here: the log was rotated and Docker has them no more, or the container is another one"
+            ));
         }
         seen.again = None;
         seen.last = Some(time.clone());
+        if seen.recent.len() == RECENT {
+            seen.recent.pop_front();
+        }
+        seen.recent.push_back(mark);
         true
     }
 
@@ -168,55 +210,18 @@ impl Follower {
     }
 }
 
-impl FilePosition {
-    /// Longest first line of an answer.
-    const HEADER_BYTES: usize = 64;
-
-    fn content<'b>(&mut self, mut bytes: &'b [u8]) -> &'b [u8] {
-        if let Some(header) = &mut self.header {
-            let end = bytes.iter().position(|b| *b == b'\n');
-            let (line, rest) = bytes.split_at(end.map_or(bytes.len(), |n| n + 1));
-            header.extend(line.iter().take(Self::HEADER_BYTES));
-            if end.is_none() {
-                return &[];
-            }
-            let text = String::from_utf8_lossy(header);
-            let from = text
-                .trim()
-                .strip_prefix("@@ from ")
-                .and_then(|n| n.parse().ok())
-                .unwrap_or(0);
-            // Where the file is taken up at a byte that is not ours, a line begins anywhere.
-            self.skip = from > 0 && self.whole != Some(from);
-            self.read = from;
-            self.whole = Some(from);
-            self.header = None;
-            bytes = rest;
-        }
-        self.read += bytes.len() as u64;
-        if let Some(last) = bytes.iter().rposition(|b| *b == b'\n') {
-            self.whole = Some(self.read - (bytes.len() - last - 1) as u64);
-        }
-        if self.skip {
-            let Some(end) = bytes.iter().position(|b| *b == b'\n') else {
-                return &[];
-            };
-            self.skip = false;
-            bytes = bytes.get(end + 1..).unwrap_or_default();
-        }
-        bytes
-    }
-}
-
 /// Follows a file inside a container. What `docker exec` starts there outlives its client; it ends with an input that the client keeps open.
 fn container_tail() -> String {
-    let find: String = TAIL
+    let tail: String = TAIL
         .split_inclusive('\n')
-        .filter(|line| !line.starts_with('#'))
+        .filter(|line| !line.trim_start().starts_with('#'))
         .collect();
-    let inner = format!("{find}tail -c \"+$((from + 1))\" -F \"$path\" </dev/null &\ncat >/dev/null\nkill $!\n");
+    let inner = format!(
+        "exec 4<&0\n(\n{tail}) </dev/null 4<&- &\njob=$!\n{{ cat <&4 >/dev/null; kill \"$job\" 2>/dev/null; }} &\near=$!\nexec 4<&-\n\
+         wait \"$job\"\ncode=$?\nkill \"$ear\" 2>/dev/null\nexit \"$code\"\n"
+    );
     format!(
-        "while echo; do sleep 5; done 2>/dev/null | \"$1\" exec -i \"$2\" /bin/sh -c {} tail \"$3\" \"$4\" \"$5\"\n",
+        "while echo; do sleep 5; done 2>/dev/null | $1 exec -i \"$2\" /bin/sh -c {} tail \"$3\" \"$4\" \"$5\" \"$6\"\n",
         quote(&inner)
     )
 }
@@ -251,10 +256,12 @@ mod tests {
             "2026-11-29T17:04:56.000000000Z",
         );
         assert!(log.fresh(&line(Stream::Err, a)));
-        assert!(
-            log.fresh(&line(Stream::Err, a)),
-            "two lines of one moment are two lines"
-        );
+        let other = Line {
+            time: Some(a.into()),
+            ..Line::of(Stream::Err, "other")
+        };
+        assert!(log.fresh(&other), "two lines of one moment are two lines");
+        assert!(!log.fresh(&other), "and one line twice is one");
         assert!(log.fresh(&line(Stream::Out, b)));
         assert_eq!(
             log.command(LIMIT).line(),
@@ -264,7 +271,6 @@ mod tests {
         assert!(!log.fresh(&line(Stream::Out, b)));
         assert!(log.fresh(&line(Stream::Err, b)), "each stream has its own last line");
         assert!(log.fresh(&line(Stream::Out, c)));
-        assert!(log.fresh(&line(Stream::Out, c)));
     }
 
     #[test]
@@ -272,22 +278,87 @@ mod tests {
         let mut log = Follower::new(Place::File {
             path: "~/vllm.log".into(),
         });
-        assert_eq!(log.command(LIMIT).line(), "log.file '~/vllm.log' - 524288");
+        assert_eq!(log.command(LIMIT).line(), "log.file '~/vllm.log' - 524288 -");
         assert_eq!(log.content(b"@@ fro"), b"");
-        assert_eq!(log.content(b"m 100\nrest of a li"), b"");
+        assert_eq!(log.content(b"m 100 7 0 \nrest of a li"), b"");
         assert_eq!(log.content(b"ne\nwhole\npart"), b"whole\npart");
         // 100 + "rest of a line\n" + "whole\n"
-        assert_eq!(log.command(LIMIT).line(), "log.file '~/vllm.log' 121 524288");
-        assert_eq!(log.content(b"@@ from 121\npartial\n"), b"partial\n");
-        assert_eq!(log.command(LIMIT).line(), "log.file '~/vllm.log' 129 524288");
+        assert_eq!(log.command(LIMIT).line(), "log.file '~/vllm.log' 121 524288 7");
+        assert_eq!(log.content(b"@@ from 121 7 0 \npartial\n"), b"partial\n");
+        assert_eq!(log.command(LIMIT).line(), "log.file '~/vllm.log' 129 524288 7");
     }
 
     #[test]
     fn a_file_that_began_again_is_shown_from_its_start() {
         let mut log = Follower::new(Place::File { path: "/x".into() });
         log.command(LIMIT);
-        log.content(b"@@ from 0\nold\n");
+        log.content(b"@@ from 0 7 0 \nold\n");
+        assert_eq!(log.notice(), None);
         log.command(LIMIT);
-        assert_eq!(log.content(b"@@ from 0\nnew\n"), b"new\n");
+        assert_eq!(log.content(b"@@ from 0 7 0 cut\nnew\n"), b"new\n");
+        assert!(log.notice().unwrap().contains("was cut"));
+        assert_eq!(log.command(LIMIT).line(), "log.file /x 4 524288 7");
+        log.content(b"@@ from 0 8 0 anew\n");
+        assert!(log.notice().unwrap().contains("another file"));
+    }
+
+    #[test]
+    fn what_an_earlier_file_still_held_comes_before_the_new_file() {
+        let mut log = Follower::new(Place::File { path: "/x".into() });
+        log.command(LIMIT);
+        log.content(b"@@ from 0 7 0 \none\ntw");
+        log.command(LIMIT);
+        assert_eq!(log.content(b"@@ from 0 8 10 \ntwo\nth"), b"two\nth");
+        assert_eq!(
+            log.command(LIMIT).line(),
+            "log.file /x 8 524288 7",
+            "six of the ten bytes came, of which four are lines"
+        );
+        assert_eq!(log.content(b"@@ from 0 8 6 \nthree\nfour\nfi"), b"three\nfour\nfi");
+        assert_eq!(log.command(LIMIT).line(), "log.file /x 5 524288 8");
+        assert_eq!(log.notice(), None);
+    }
+
+    #[test]
+    fn lines_that_docker_repeats_at_a_rotation_are_dropped_and_a_clock_set_back_is_not() {
+        let mut log = Follower::new(Place::Container {
+            docker: "docker".into(),
+            name: "c".into(),
+        });
+        log.command(LIMIT);
+        let mut fresh = |ms: u32| log.fresh(&line(Stream::Out, &format!("2026-11-29T17:04:50.{ms:03}000000Z")));
+        let came = [1, 2, 2, 3, 2, 3, 4, 2, 3, 4, 5].map(&mut fresh);
+        assert_eq!(
+            came,
+            [true, true, false, true, false, false, true, false, false, false, true]
+        );
+        let after_a_step = [0, 6].map(&mut fresh);
+        assert_eq!(after_a_step, [true, true]);
+    }
+
+    #[test]
+    fn lines_that_docker_has_no_more_are_told_once() {
+        let mut log = Follower::new(Place::Container {
+            docker: "docker".into(),
+            name: "c".into(),
+        });
+        log.command(LIMIT);
+        assert!(log.fresh(&line(Stream::Err, "2026-11-29T17:04:50.000000000Z")));
+        assert!(log.fresh(&line(Stream::Out, "2026-11-29T17:04:55.000000000Z")));
+        log.command(LIMIT);
+        assert!(!log.fresh(&line(Stream::Out, "2026-11-29T17:04:55.000000000Z")));
+        assert!(log.fresh(&line(Stream::Out, "2026-11-29T17:04:56.000000000Z")));
+        // Its last line was too long ago to be asked for again.
+        assert!(log.fresh(&line(Stream::Err, "2026-11-29T17:04:56.500000000Z")));
+        assert_eq!(log.notice(), None);
+        log.command(LIMIT);
+        assert!(log.fresh(&line(Stream::Out, "2026-11-29T17:05:10.000000000Z")));
+        let told = log.notice().unwrap();
+        assert!(
+            told.contains("after 2026-11-29T17:04:56.000000000Z are missing"),
+            "{told}"
+        );
+        assert!(log.fresh(&line(Stream::Out, "2026-11-29T17:05:11.000000000Z")));
+        assert_eq!(log.notice(), None);
     }
 }

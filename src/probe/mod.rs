@@ -14,6 +14,7 @@ pub mod docker;
 pub mod image;
 pub mod logs;
 pub mod node;
+mod position;
 pub mod prometheus;
 pub mod ray;
 mod sections;

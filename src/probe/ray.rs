@@ -23,7 +23,7 @@ const ALARM_CODE: u32 = 128 + 14;
 #[must_use]
 pub fn command(docker: &str, container: &str, port: u16, limit: Duration) -> Command {
     let body = format!(
-        "exec \"$1\" exec \"$2\" python3 -c {} \"$3\" \"$4\"\n",
+        "exec $1 exec \"$2\" python3 -c {} \"$3\" \"$4\"\n",
         quote(include_str!("ray_nodes.py"))
     );
     let seconds = limit.as_secs().max(1).to_string();

@@ -22,7 +22,7 @@ const COMMAND_CHARS: usize = 2000;
 #[must_use]
 pub fn command(docker: &str, container: &str, limit: Duration) -> Command {
     let body = format!(
-        "exec \"$1\" exec \"$2\" python3 -I -S -c {} {SERVE_MARK}\n",
+        "exec $1 exec \"$2\" python3 -I -S -c {} {SERVE_MARK}\n",
         quote(include_str!("serve.py"))
     );
     Command::script(ID, body, vec![docker.to_owned(), container.to_owned()], limit)

@@ -20,7 +20,7 @@ use crate::cases::output;
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// Every POSIX shell that is here.
-fn shells() -> Vec<Vec<&'static str>> {
+pub fn shells() -> Vec<Vec<&'static str>> {
     let all = [
         vec!["/bin/sh"],
         vec!["dash"],
@@ -98,8 +98,12 @@ esac
 "#
         ),
     );
-    for shell in shells() {
-        let command = node::command("docker", "vllm-qwen35", &[port], LIMIT);
+    // Docker may be several words.
+    let both = shells()
+        .into_iter()
+        .flat_map(|shell| [(shell.clone(), "docker"), (shell, "env -u NOTHING docker")]);
+    for (shell, docker) in both {
+        let command = node::command(docker, "vllm-qwen35", &[port], LIMIT);
         let printed = run(&shell, &command, folder.path(), folder.path());
         let (facts, problems) = parse(ProbeId::Node, &printed);
         assert_eq!(problems, [], "{shell:?}");

@@ -195,7 +195,7 @@ fn stopping_ends_the_marked_server_and_leaves_what_ray_runs_to_ray() {
     std::fs::write(&docker, "#!/bin/sh\nshift 3\nexec \"$@\"\n").unwrap();
     std::fs::set_permissions(&docker, std::fs::Permissions::from_mode(0o755)).unwrap();
     let mut config = config::parse(config::EXAMPLE, "config.example.toml").unwrap();
-    config.container.docker = docker.display().to_string();
+    config.container.docker = format!("env -u NOTHING {}", docker.display());
     // A mark of this test's own: another server may run on this machine.
     let mark = format!("BRINGUP_TEST_{}", std::process::id());
     let stop = engine::stop_serve(&config).render().replace(SERVE_MARK, &mark);

@@ -214,6 +214,28 @@ async fn more_commands_at_once_than_sessions_queue() {
 }
 
 #[tokio::test]
+async fn two_dozen_logins_at_once_fit_into_max_startups_as_it_comes() {
+    // No line for it: the default counts.
+    let Some(sshd) = Sshd::start("").await else { return };
+    let person: Arc<dyn Reporter> = Person::trusting();
+    let hop = HopHandle::start(
+        sshd.target.clone(),
+        None,
+        sshd.home.settings.clone(),
+        Arc::clone(&person),
+        Source::Hop(HopId(0)),
+    );
+    let all = (0..24).map(|_| {
+        let (hop, person) = (hop.clone(), Arc::clone(&person));
+        Session::connect(&sshd.target, Some(hop), &sshd.home.settings, person, NODE)
+    });
+    for session in futures_util::future::join_all(all).await {
+        let output = session.unwrap().exec(&Command::argv(["true"], T), None).await;
+        assert!(output.exit.ok(), "{:?}", output.exit);
+    }
+}
+
+#[tokio::test]
 async fn a_policy_against_forwarding_is_told_as_such() {
     let Some(sshd) = Sshd::start("AllowTcpForwarding no").await else {
         return;

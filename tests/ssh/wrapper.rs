@@ -58,11 +58,17 @@ struct Ended {
 
 impl Wrapped {
     fn start(shell: &str) -> Self {
+        Self::start_with(shell, &std::env::var("PATH").unwrap())
+    }
+
+    /// With this PATH, as the login shell gives it.
+    fn start_with(shell: &str, path: &str) -> Self {
         static SERIAL: AtomicU32 = AtomicU32::new(0);
         let mark = format!("{}-{}", std::process::id(), SERIAL.fetch_add(1, Ordering::Relaxed));
         let mut child = tokio::process::Command::new("/bin/sh")
             .args(["-c", &BOOTSTRAP.replace("/bin/sh", shell)])
             .env(MARK, &mark)
+            .env("PATH", path)
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -166,6 +172,22 @@ async fn outputs_and_the_exit_code_pass_and_standard_input_is_empty() {
         assert_eq!(ended.stdout, format!("{NONCE}\nout\nC\n"), "{shell}");
         assert_eq!(ended.stderr, format!("{NONCE}\nerr\n"), "{shell}");
         assert_eq!(ended.code, Some(7), "{shell}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn programs_are_found_where_the_path_of_a_non_login_shell_lacks_them() {
+    each(async |shell| {
+        let mut wrapped = Wrapped::start_with(shell, "/usr/bin:/bin");
+        wrapped.frame(shell, &header(), "echo $PATH", ("", "")).await;
+        let ended = wrapped.end_with_stdin_open().await;
+        let places: Vec<&str> = ended.stdout.lines().last().unwrap().split(':').collect();
+        assert_eq!(places[..2], ["/usr/bin", "/bin"], "the login's own places come first");
+        for place in ["/usr/local/bin", "/usr/sbin", "/snap/bin"] {
+            assert!(places.contains(&place), "{shell}: {places:?}");
+        }
+        assert_eq!((ended.stderr, ended.code), (format!("{NONCE}\n"), Some(0)), "{shell}");
     })
     .await;
 }

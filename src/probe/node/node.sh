@@ -1,5 +1,5 @@
 # Prints what the node is doing, in sections: "@@ NAME", lines, "@= EXIT CODE".
-# $1 docker's program, $2 the configured container's name, then the ports whose owner is wanted.
+# $1 docker's words, which want splitting, $2 the configured container's name, then the ports whose owner is wanted.
 # Few programs are started, as this runs again and again: what the shell can do itself, it does. What may hang comes last.
 PATH=$PATH:/usr/sbin:/sbin
 docker=$1
@@ -114,7 +114,8 @@ echo '@= 0'
 
 # Every container that runs, carries our label or has the configured name; at most 64 of them.
 echo '@@ containers'
-list=$("$docker" ps -a --no-trunc --format '{{.ID}}|{{.Names}}|{{.Status}}|{{.Label "io.bringup.cluster"}}' 2>&1)
+# shellcheck disable=SC2086
+list=$($docker ps -a --no-trunc --format '{{.ID}}|{{.Names}}|{{.Status}}|{{.Label "io.bringup.cluster"}}' 2>&1)
 code=$?
 if [ "$code" != 0 ]; then
   printf '%s\n@= %s\n' "$list" "$code"
@@ -136,8 +137,9 @@ for line in $list; do
   [ "$count" -le 64 ] && ids=$ids$newline${line%%|*}
 done
 if [ -n "$ids" ]; then
+  unset IFS
   # shellcheck disable=SC2086
-  "$docker" inspect --type container --format '{"id":{{json .Id}},"name":{{json .Name}},"image":{{json .Config.Image}},"status":{{json .State.Status}},"code":{{json .State.ExitCode}},"oom":{{json .State.OOMKilled}},"pid":{{json .State.Pid}},"started":{{json .State.StartedAt}},"restarts":{{json .RestartCount}},"labels":{{json .Config.Labels}}}' $ids 2>&1
+  $docker inspect --type container --format '{"id":{{json .Id}},"name":{{json .Name}},"image":{{json .Config.Image}},"status":{{json .State.Status}},"code":{{json .State.ExitCode}},"oom":{{json .State.OOMKilled}},"pid":{{json .State.Pid}},"started":{{json .State.StartedAt}},"restarts":{{json .RestartCount}},"labels":{{json .Config.Labels}}}' $ids 2>&1
   code=$?
 fi
 printf '\n@= %s\n' "$code"
