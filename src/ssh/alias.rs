@@ -154,13 +154,14 @@ fn build(target: &Target, said: Said, own_way: bool, settings: &Settings) -> Res
     } else {
         all(&said.keys)?
     };
-    let (user_files, global_files) = if settings.known_hosts.is_empty() {
-        let [first, rest] = KNOWN_HOSTS.map(|f| vec![f.to_owned()]);
-        let (user, global) = (said.user_files.unwrap_or(first), said.global_files.unwrap_or(rest));
-        (all(&user)?, all(&global)?)
+    let [first, rest] = KNOWN_HOSTS.map(|f| vec![f.to_owned()]);
+    let user_files = if settings.known_hosts.is_empty() {
+        all(&said.user_files.unwrap_or(first))?
     } else {
-        (settings.known_hosts.clone(), Vec::new())
+        settings.known_hosts.clone()
     };
+    // The machine's own files always count: what they revoke stays revoked, whichever file new keys go to.
+    let global_files = all(&said.global_files.unwrap_or(rest))?;
     let command = match said.command.filter(|_| !own_way) {
         Some(command) => Some(tokens.percent(&command)?),
         None => None,
@@ -364,7 +365,8 @@ mod tests {
         let host = build(&target, said(), true, &settings).unwrap();
         assert_eq!((host.user.as_str(), host.port, host.command), ("aurora", 22, None));
         assert_eq!((host.keys, host.named), (vec![PathBuf::from("/k/one")], true));
-        assert_eq!(host.known_hosts, settings.known_hosts);
+        let files: Vec<PathBuf> = ["/c/known", "/c/more", "/etc/known"].map(PathBuf::from).to_vec();
+        assert_eq!(host.known_hosts, files);
         assert_eq!(host.accepted, Some("/c/known".into()));
         assert_eq!((host.host_keys, host.agent), (HostKeys::Ask, None));
     }

@@ -148,8 +148,11 @@ impl Judge {
         let _pause = self.asker.pause();
         let _turn = self.keyring.host_question.lock().await;
         // Another connection may have learnt it while this one waited for its turn.
-        if matches!(self.known().await?.judge(key), Verdict::Known) {
-            return Ok(());
+        match self.known().await?.judge(key) {
+            Verdict::Known => return Ok(()),
+            Verdict::Unknown => {}
+            Verdict::Changed(others) => return Err(self.changed(key, &others)),
+            Verdict::Revoked(entry) => return Err(self.revoked("the host key", &entry)),
         }
         if ask {
             let ask = Ask::HostKey {
@@ -272,6 +275,79 @@ impl Handler for Client {
         match reason {
             DisconnectReason::ReceivedDisconnect(_) => Ok(()),
             DisconnectReason::Error(error) => Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+    use crate::domain::link::LinkState;
+    use crate::domain::{Source, Stamp};
+    use crate::ssh::settings::Reporter;
+
+    const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJdD7y3aLq454yWBdwLWbieU1ebz9/cu7/QEXn9OIeZJ";
+    const OTHER: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA6rWI3G1sz07DnfFlrouTcysQlj2P+jpNSOEWD9OJ3X";
+
+    /// Says yes to everything.
+    struct Yes;
+
+    impl Reporter for Yes {
+        fn link(&self, _: Source, _: LinkState) {}
+        fn ask(&self, _: Source, _: Ask) -> oneshot::Receiver<Reply> {
+            let (sender, receiver) = oneshot::channel();
+            let _ = sender.send(Reply::Yes);
+            receiver
+        }
+        fn now(&self) -> Stamp {
+            Stamp(0)
+        }
+    }
+
+    fn judge(file: &Path, policy: HostKeys) -> Judge {
+        let mut host = Host::plain("aurora", "a", 22);
+        host.known_hosts = vec![file.to_owned()];
+        host.accepted = Some(file.to_owned());
+        host.host_keys = policy;
+        Judge {
+            host,
+            jumps: Vec::new(),
+            label: "node".into(),
+            keyring: Keyring::default(),
+            asker: Asker::new(Arc::new(Yes), Source::Operator, true, CancellationToken::new()),
+        }
+    }
+
+    #[tokio::test]
+    async fn what_was_written_while_it_waited_for_its_turn_counts() {
+        // Each case: what another one wrote meanwhile with <K> and <O> for the keys, and the outcome for K.
+        let cases = [
+            ("", Ok(())),
+            ("a <K>\n", Ok(())),
+            ("b <O>\n", Ok(())),
+            ("a <O>\n", Err(LinkErrorKind::HostKeyChanged)),
+            ("@revoked * <K>\n", Err(LinkErrorKind::HostKeyChanged)),
+            ("a <K>\n@revoked a <K>\n", Err(LinkErrorKind::HostKeyChanged)),
+        ];
+        for policy in [HostKeys::Ask, HostKeys::AcceptNew] {
+            for (text, expected) in &cases {
+                let folder = tempfile::tempdir().unwrap();
+                let file = folder.path().join("known_hosts");
+                let text = text.replace("<K>", KEY).replace("<O>", OTHER);
+                std::fs::write(&file, &text).unwrap();
+                let told = judge(&file, policy).unknown(&KEY.parse().unwrap()).await;
+                assert_eq!(told.map_err(|e| e.kind), *expected, "{policy:?} {text}");
+                let after = std::fs::read_to_string(&file).unwrap();
+                let wanted = match expected {
+                    Ok(()) if !text.contains(KEY) => format!("{text}a {KEY}\n"),
+                    Ok(()) | Err(_) => text,
+                };
+                assert_eq!(after, wanted, "{policy:?}");
+            }
         }
     }
 }

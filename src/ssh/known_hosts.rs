@@ -3,9 +3,10 @@
 //! Read as OpenSSH reads them: several files, hashed names, `[host]:port`, wildcards and negation, `@revoked`, `@cert-authority`. A host with any other
 //! key on file is changed, not new; one whose name an authority may certify is not changed by that.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use hmac::{Hmac, KeyInit, Mac};
 use russh::keys::ssh_key::known_hosts::{Entry, HostPatterns, Marker};
@@ -17,6 +18,12 @@ use super::alias::PORT;
 
 /// Longest known_hosts file that is read.
 const MAX_FILE: u64 = 16 << 20;
+
+/// Longest wait for another writer's lock on a known_hosts file.
+const LOCK_LIMIT: Duration = Duration::from_secs(2);
+
+/// How often the lock is tried meanwhile.
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 /// How a binary list of revoked keys begins (OpenSSH's PROTOCOL.krl).
 const KRL: &str = "SSHKRL\n";
@@ -118,6 +125,13 @@ impl Known {
     pub(super) fn deny(&mut self, file: &Path) -> Result<(), String> {
         let text =
             read_bounded(file).map_err(|e| format!("the revoked keys in {} can't be read: {e}", file.display()))?;
+        if text.len() as u64 >= MAX_FILE {
+            return Err(format!(
+                "the revoked keys in {} can't be read: the file is larger than {} MiB",
+                file.display(),
+                MAX_FILE >> 20
+            ));
+        }
         if text.starts_with(KRL) {
             return Err(format!(
                 "{} is a binary list of revoked keys, and bringup reads only one with a public key a line",
@@ -125,14 +139,24 @@ impl Known {
             ));
         }
         for (index, line) in text.lines().enumerate() {
-            if let Ok(key) = line.trim().parse() {
-                self.denied.push(OnFile {
-                    file: file.to_owned(),
-                    line: index + 1,
-                    key,
-                    revoked: true,
-                });
+            let words: Vec<&str> = line.split_whitespace().collect();
+            if words.first().is_none_or(|word| word.starts_with('#')) {
+                continue;
             }
+            // One space between the words is all that the library takes.
+            let key = words.join(" ").parse().map_err(|_| {
+                format!(
+                    "line {} of {} is no public key, and it might be the one that is revoked",
+                    index + 1,
+                    file.display()
+                )
+            })?;
+            self.denied.push(OnFile {
+                file: file.to_owned(),
+                line: index + 1,
+                key,
+                revoked: true,
+            });
         }
         Ok(())
     }
@@ -195,8 +219,8 @@ pub(super) fn append(file: &Path, host: &str, port: u16, key: &PublicKey) -> io:
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut open = options.open(file)?;
-    // A file system without locks must not keep the operator out; a single write is the second guard.
-    let locked = open.lock().is_ok();
+    // Neither a file system without locks nor somebody who keeps one must hold the operator up; a single write is the second guard.
+    let locked = lock(&open);
     let newline = if ends_in_newline(&mut open)? { "" } else { "\n" };
     let key = PublicKey::from(key.key_data().clone())
         .to_openssh()
@@ -213,6 +237,18 @@ pub(super) fn append(file: &Path, host: &str, port: u16, key: &PublicKey) -> io:
         let _ = open.unlock();
     }
     written
+}
+
+/// Locks a file; false where that can't be had in time.
+fn lock(file: &File) -> bool {
+    let start = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return true,
+            Err(TryLockError::WouldBlock) if start.elapsed() < LOCK_LIMIT => std::thread::sleep(LOCK_PAUSE),
+            Err(TryLockError::WouldBlock | TryLockError::Error(_)) => return false,
+        }
+    }
 }
 
 fn ends_in_newline(file: &mut File) -> io::Result<bool> {
@@ -449,6 +485,63 @@ mod tests {
             assert_eq!(known.authority(key.key_data()).is_some(), expected, "{host}");
             assert!(known.authority(other.key_data()).is_none() && known.revoked(other.key_data()).is_some());
         }
+    }
+
+    #[test]
+    fn a_list_of_revoked_keys_is_read_whole_or_refuses() {
+        let key: PublicKey = KEY.parse().unwrap();
+        // Each case: the file with <K> and <O> for the keys, and whether K is revoked; `None` where nothing may be trusted.
+        let cases = [
+            ("", Some(false)),
+            ("# <K>", Some(false)),
+            ("<K>", Some(true)),
+            ("<K> of somebody", Some(true)),
+            ("\t <K>\r\n", Some(true)),
+            ("<K with spaces>", Some(true)),
+            ("<K with a tab>", Some(true)),
+            ("<O>\n\n<K>", Some(true)),
+            ("<O>", Some(false)),
+            ("<O>\nnonsense\n<K>", None),
+            ("restrict <K>", None),
+            ("ssh-ed25519", None),
+        ];
+        for (text, expected) in cases {
+            let folder = tempfile::tempdir().unwrap();
+            let file = folder.path().join("revoked");
+            let text = text
+                .replace("<K>", KEY)
+                .replace("<O>", OTHER)
+                .replace("<K with spaces>", &KEY.replace(' ', "   "))
+                .replace("<K with a tab>", &KEY.replace(' ', "\t"));
+            std::fs::write(&file, &text).unwrap();
+            let mut known = Known::default();
+            let revoked = known
+                .deny(&file)
+                .ok()
+                .map(|()| matches!(known.judge(&key), Verdict::Revoked(_)));
+            assert_eq!(revoked, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_list_of_revoked_keys_that_is_too_long_or_missing_refuses() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("revoked");
+        let mut known = Known::default();
+        assert!(known.deny(&file).unwrap_err().contains("can't be read"));
+        File::create(&file).unwrap().set_len(MAX_FILE).unwrap();
+        let why = known.deny(&file).unwrap_err();
+        assert!(why.contains("larger than 16 MiB"), "{why}");
+    }
+
+    #[test]
+    fn a_lock_that_somebody_keeps_holds_nobody_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("known_hosts");
+        let keeper = File::create(&file).unwrap();
+        keeper.lock().unwrap();
+        append(&file, "a", 22, &KEY.parse().unwrap()).unwrap();
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), format!("a {KEY}\n"));
     }
 
     #[test]

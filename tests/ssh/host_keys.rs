@@ -170,6 +170,34 @@ async fn a_revoked_key_refuses_under_every_policy() {
 }
 
 #[tokio::test]
+async fn what_the_machines_own_file_revokes_counts_beside_files_of_ours() {
+    if !crate::person::here("/usr/bin/ssh") {
+        return;
+    }
+    for policy in HostKeys::ALL {
+        let mut home = Home::new();
+        home.settings.host_keys = Some(policy);
+        let server = Server::new(&[&home.key]);
+        let port = server.listen().await;
+        std::fs::write(home.path("known_hosts"), line(port, &server.host_key())).unwrap();
+        let config = format!(
+            "Host spark\n  HostName 127.0.0.1\n  GlobalKnownHostsFile {}\n",
+            home.path("global").display()
+        );
+        std::fs::write(home.path("config"), config).unwrap();
+        home.settings.ssh_config = Some(home.path("config"));
+        let mut target = home.target_at("spark", port);
+        target.alias = true;
+        home.connect(&target, &Person::trusting()).await.unwrap();
+        let revoked = format!("@revoked * {}", server.host_key().to_openssh().unwrap());
+        std::fs::write(home.path("global"), revoked).unwrap();
+        let error = home.connect(&target, &Person::trusting()).await.err().unwrap();
+        assert_eq!(error.kind, LinkErrorKind::HostKeyChanged, "{policy:?}: {}", error.text);
+        assert!(error.text.contains("is marked as revoked"), "{}", error.text);
+    }
+}
+
+#[tokio::test]
 async fn a_changed_key_refuses_and_shows_both() {
     let home = Home::new();
     let server = Server::new(&[&home.key]);
