@@ -170,7 +170,9 @@ fn a_passphrase_is_typed_as_dots_and_asked_again_when_it_is_wrong() {
         .write_openssh_file(&key, LineEnding::LF)
         .expect("the key is written");
     let mut term = Term::start(&[PROGRAM, "--config", &config], &[], SIZE);
-    term.wait("the question", |s| s.contents().contains("id_ed25519 is encrypted"));
+    term.wait("the question", |s| {
+        s.contents().contains("id_ed25519 is encrypted") && takes_answers(s)
+    });
     // Letters that are keys elsewhere are text here.
     term.send("qUx");
     term.wait("three dots", |s| {
@@ -182,12 +184,15 @@ fn a_passphrase_is_typed_as_dots_and_asked_again_when_it_is_wrong() {
     });
     assert!(!term.screen(|s| s.contents().contains("qU")));
     term.send("\r");
-    term.wait("another try", |s| s.contents().contains("That was not it"));
+    term.wait("another try", |s| {
+        s.contents().contains("That was not it") && takes_answers(s)
+    });
     term.send("rubbish");
     term.wait("seven dots", |s| s.contents().contains("●●●●●●●▏"));
     term.send("\u{15}");
     term.wait("an empty field", |s| !s.contents().contains("●▏"));
-    term.send("\u{1b}[200~b\u{fc}rgin q\u{1b}[201~");
+    // A line's end that was copied too comes as a terminal sends it.
+    term.send("\u{1b}[200~b\u{fc}rgin q\r\u{1b}[201~");
     term.wait("eight dots", |s| s.contents().contains("●●●●●●●●▏"));
     term.send("\r");
     term.wait("the nodes", |s| {
@@ -198,28 +203,26 @@ fn a_passphrase_is_typed_as_dots_and_asked_again_when_it_is_wrong() {
     term.assert_whole();
 }
 
+/// Whether the keys that answer the question on the screen count already: the last line names them.
+fn takes_answers(screen: &vt100::Screen) -> bool {
+    screen.contents().contains("Enter use it")
+}
+
 #[test]
 fn what_a_login_asks_is_answered_on_the_screen() {
     let (_cluster, config) = cluster();
     let gate = Asking::start().expect("a server");
-    let folder = Path::new(&config).parent().expect("its folder");
-    std::fs::write(folder.join("known_hosts"), &gate.known).expect("the host key is written");
-    let text = std::fs::read_to_string(&config).expect("the config");
-    let port = text
-        .lines()
-        .find(|l| l.starts_with("port = "))
-        .expect("the jump host's port");
-    let text = text.replacen(port, &format!("port = {}", gate.port), 1);
-    std::fs::write(&config, text).expect("the config is written");
-
+    at_the_gate(&config, &gate);
     let mut term = Term::start(&[PROGRAM, "--config", &config], &[], SIZE);
-    term.wait("the first question", |s| s.contents().contains("Your desk:"));
+    term.wait("the first question", |s| {
+        s.contents().contains("Your desk:") && takes_answers(s)
+    });
     assert!(term.screen(|s| s.contents().contains("The gate") && s.contents().contains("(1 of 2)")));
     term.send("north 7");
     term.wait("what was typed", |s| s.contents().contains("> north 7▏"));
     term.send("\r");
     term.wait("the second question", |s| {
-        s.contents().contains("Code:") && s.contents().contains("(2 of 2)")
+        s.contents().contains("Code:") && s.contents().contains("(2 of 2)") && takes_answers(s)
     });
     assert!(!term.screen(|s| s.contents().contains("north 7")));
     term.send("271828");
@@ -227,10 +230,12 @@ fn what_a_login_asks_is_answered_on_the_screen() {
     assert!(!term.screen(|s| s.contents().contains("271828")));
     term.send("\r");
     term.wait("another try", |s| {
-        s.contents().contains("That was not it") && s.contents().contains("Your desk:")
+        s.contents().contains("That was not it") && s.contents().contains("Your desk:") && takes_answers(s)
     });
     term.send("north 7\r");
-    term.wait("the second question", |s| s.contents().contains("(2 of 2)"));
+    term.wait("the second question", |s| {
+        s.contents().contains("(2 of 2)") && takes_answers(s)
+    });
     term.send("314159\r");
     // Beyond the gate there is nothing: the nodes say so, and that is further than the login.
     term.wait("the way beyond the gate", |s| {
@@ -239,6 +244,19 @@ fn what_a_login_asks_is_answered_on_the_screen() {
     term.send("q");
     assert_eq!(term.end(), 0);
     term.assert_whole();
+}
+
+/// Puts a server in the place of a config's jump host, its host key on file.
+fn at_the_gate(config: &str, gate: &Asking) {
+    let folder = Path::new(config).parent().expect("its folder");
+    std::fs::write(folder.join("known_hosts"), &gate.known).expect("the host key is written");
+    let text = std::fs::read_to_string(config).expect("the config");
+    let port = text
+        .lines()
+        .find(|l| l.starts_with("port = "))
+        .expect("the jump host's port");
+    let text = text.replacen(port, &format!("port = {}", gate.port), 1);
+    std::fs::write(config, text).expect("the config is written");
 }
 
 #[test]

@@ -13,6 +13,8 @@ pub(super) struct Beside<'a> {
     pub(super) typed: usize,
     /// What was typed, where it may be seen.
     pub(super) shown: Option<&'a str>,
+    /// Whether the question on the screen is too new for an answer.
+    pub(super) early: bool,
     /// What the terminal itself has to say.
     pub(super) told: Option<&'a str>,
 }
@@ -29,6 +31,7 @@ pub(super) fn compose(console: &Console, look: &Look, beside: Beside<'_>, frame:
             now: console.now(),
             typed: beside.typed,
             shown: beside.shown,
+            early: beside.early,
             told: beside.told,
         };
         let area = frame.area;

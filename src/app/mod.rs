@@ -7,6 +7,7 @@
 //! fails ends the console; nothing is drawn when nothing visible changed; a secret stays in its field, which is wiped, and goes to the waiting end
 //! only; pasted text is never taken for keys.
 
+mod asked;
 mod frame;
 mod keys;
 mod look;

@@ -17,6 +17,7 @@ use crate::drive::{Console, ForFront, LEAVE_WAIT, Left};
 use crate::input::{self, Chord};
 use crate::view::{Look, Regions};
 
+use super::asked::Asked;
 use super::frame::{self, Beside};
 use super::keys::chord;
 use super::look::{frame_time, look};
@@ -82,6 +83,7 @@ struct Front {
     screen: Screen,
     regions: Regions,
     secret: SecretField,
+    asked: Asked,
     /// What the terminal itself has to say, and until when.
     told: Option<(String, Instant)>,
     /// Something visible may have changed.
@@ -99,6 +101,7 @@ impl Front {
             screen: Screen::new()?,
             regions: Regions::default(),
             secret: SecretField::new(),
+            asked: Asked::default(),
             told: None,
             dirty: true,
             leaving: None,
@@ -118,6 +121,7 @@ impl Front {
                 self.draw()?;
                 due = Instant::now() + frame;
             }
+            let anew = self.asked.anew_at();
             let ended = tokio::select! {
                 news = self.console.step() => self.take(news)?,
                 event = events.next() => match event {
@@ -126,6 +130,10 @@ impl Front {
                 },
                 caught = signals.next() => self.caught(caught)?,
                 () = sleep_until(due), if self.dirty => None,
+                () = sleep_until(anew.unwrap_or(due)), if anew.is_some() => {
+                    self.dirty = true;
+                    None
+                }
             };
             if let Some(how) = ended.or_else(|| self.left()) {
                 return Ok(how);
@@ -165,7 +173,7 @@ impl Front {
                 Ok(None)
             }
             Event::Paste(text) => {
-                if self.secret_question().is_some() {
+                if self.secret_question().is_some() && !self.early() {
                     self.secret.paste(&text);
                     self.dirty = true;
                 }
@@ -180,6 +188,9 @@ impl Front {
             terminal::suspend()?;
             self.screen.measure()?;
             self.dirty = true;
+            return Ok(None);
+        }
+        if self.early() && chord != Chord::ctrl('c') {
             return Ok(None);
         }
         let asked = self.secret_question();
@@ -225,6 +236,18 @@ impl Front {
             }
         }
         Ok(None)
+    }
+
+    /// The question that keys answer.
+    fn question(&self) -> Option<QuestionId> {
+        let state = self.console.state();
+        let front = state.questions.front().map(|q| q.id);
+        front.filter(|_| state.screen.mode == Mode::Question)
+    }
+
+    /// Whether the question that keys would answer is too new for an answer.
+    fn early(&self) -> bool {
+        self.asked.early(self.question(), Instant::now())
     }
 
     /// The question that wants a secret, when one is in front.
@@ -292,9 +315,12 @@ impl Front {
         if self.told.as_ref().is_some_and(|(_, until)| Instant::now() >= *until) {
             self.told = None;
         }
+        let early = self.early();
         self.compose();
         panic_on_purpose(self.frames);
-        self.screen.show()
+        self.screen.show()?;
+        self.asked.drew(self.question(), early, Instant::now());
+        Ok(())
     }
 
     /// Composes a frame.
@@ -304,6 +330,7 @@ impl Front {
         let beside = Beside {
             typed: self.secret.typed(),
             shown: self.echoes().then(|| self.secret.shown()),
+            early: self.early(),
             told: self.told.as_ref().map(|(text, _)| text.as_str()),
         };
         frame::compose(&self.console, &self.look, beside, self.screen.next(), &mut self.regions);

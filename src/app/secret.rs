@@ -83,9 +83,9 @@ impl SecretField {
         }
     }
 
-    /// Takes pasted text, up to the end of its line.
+    /// Takes pasted text, up to the end of its line. Terminals hand a line's end over as a carriage return alone.
     pub(super) fn paste(&mut self, text: &str) {
-        for c in text.lines().next().unwrap_or_default().chars() {
+        for c in text.chars().take_while(|c| !matches!(c, '\n' | '\r')) {
             self.add(c);
         }
     }
@@ -158,8 +158,10 @@ mod tests {
         field.paste(&"x".repeat(5000));
         assert_eq!((field.typed(), field.text.capacity()), (MOST, room));
         field.key(Chord::ctrl('u'));
-        field.paste("one\ntwo");
-        assert_eq!(field.take().expose_secret(), "one");
+        for text in ["one\ntwo", "one\r", "one\r\n", "one\rtwo\r", "one"] {
+            field.paste(text);
+            assert_eq!(field.take().expose_secret(), "one", "{text:?}");
+        }
     }
 
     #[test]

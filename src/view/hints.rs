@@ -16,7 +16,10 @@ pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect) {
     let mut row = Row::new();
     row.put(0, " ", look.text());
     let secret = scene.state.questions.front().is_some_and(|q| q.ask.secret());
-    let keys = if scene.state.screen.mode == Mode::Question && secret {
+    let asks = scene.state.screen.mode == Mode::Question;
+    let keys = if asks && scene.early {
+        vec![LEAVE]
+    } else if asks && secret {
         typing()
     } else {
         bound(scene.state.screen.mode, !refused(scene))
@@ -45,6 +48,9 @@ fn refused(scene: &Scene<'_>) -> bool {
 /// Keys with what they do, and which go first.
 type Keys = Vec<(u8, &'static str, &'static str)>;
 
+/// The key that counts everywhere and always.
+const LEAVE: (u8, &str, &str) = (1, "Ctrl-C", "quit");
+
 fn bound(mode: Mode, confirms: bool) -> Keys {
     let runs = |b: &Binding| b.chords.iter().any(|(_, p)| *p == Press::Intent(Intent::Confirm));
     let hints = input::hints(mode)
@@ -72,7 +78,7 @@ fn typing() -> Keys {
         (1, "Enter", "use it"),
         (1, "Esc", "go on without"),
         (2, "Ctrl-U", "clear"),
-        (1, "Ctrl-C", "quit"),
+        LEAVE,
     ]
 }
 

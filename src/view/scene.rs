@@ -27,6 +27,8 @@ pub struct Scene<'a> {
     pub typed: usize,
     /// What was typed, only where its question lets it be seen: a secret never comes here.
     pub shown: Option<&'a str>,
+    /// Whether the question on the screen is so new that its keys do not count yet.
+    pub early: bool,
     /// What the terminal itself has to say, such as that something was copied.
     pub told: Option<&'a str>,
 }

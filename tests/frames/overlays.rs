@@ -10,7 +10,7 @@ use bringup::view::Glyphs;
 use crate::build::*;
 use crate::colours::assert_role;
 use crate::runs::*;
-use crate::shot::{look, shot, shot_typed};
+use crate::shot::{look, shot, shot_early, shot_typed};
 
 fn snapshot(name: &str, mut state: State) {
     let logs = logs(&mut state);
@@ -71,6 +71,13 @@ fn a_host_key_is_shown_whole() {
     for size in [(60, 20), (80, 24), (120, 40)] {
         assert!(shot(&state, &logs, size).text().contains(fingerprint), "{size:?}");
     }
+    let keys = |text: String| text.lines().last().unwrap_or_default().trim().to_owned();
+    let early = keys(shot_early(&state, &logs, (80, 24)).text());
+    assert_eq!(
+        early, "Ctrl-C quit",
+        "a question that nobody can have read takes no answer"
+    );
+    assert!(keys(shot(&state, &logs, (80, 24)).text()).starts_with("y trust it  n refuse it"));
     snapshot("host_key", state);
 }
 

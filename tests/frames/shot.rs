@@ -45,8 +45,28 @@ pub fn shot_typed(
         now: NOW,
         typed: shown.map_or(7, |s| s.chars().count()),
         shown,
+        early: false,
         told: None,
     };
+    let regions = draw(&scene, &mut buffer, area);
+    Shot { buffer, regions }
+}
+
+/// Draws while a question is so new that its keys do not count.
+pub fn shot_early(state: &State, logs: &LogWindows, size: (u16, u16)) -> Shot {
+    let look = look(Glyphs::Unicode);
+    let scene = Scene {
+        state,
+        logs,
+        look: &look,
+        now: NOW,
+        typed: 0,
+        shown: None,
+        early: true,
+        told: None,
+    };
+    let area = Rect::new(0, 0, size.0, size.1);
+    let mut buffer = Buffer::empty(area);
     let regions = draw(&scene, &mut buffer, area);
     Shot { buffer, regions }
 }
