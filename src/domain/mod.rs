@@ -27,6 +27,7 @@ pub mod ray;
 pub mod reading;
 pub mod serving;
 pub mod sockets;
+pub mod ssh_line;
 pub mod step;
 pub mod time;
 pub mod units;

@@ -1,8 +1,7 @@
 //! How to reach the model server by hand.
 
 use crate::config::Config;
-use crate::domain::command::quote_all;
-use crate::plan::way::{jumps, user_at};
+use crate::plan::way::line;
 
 /// The server's address as seen from the jump host (or from the operator's machine, where there is none).
 #[must_use]
@@ -23,18 +22,9 @@ pub fn tunnel_line(config: &Config) -> String {
         Some(hop) => (&hop.login, hop.via, bracketed(&head.login.host)),
         None => (&head.login, head.via, "127.0.0.1".to_owned()),
     };
-    let mut words = vec!["ssh".to_owned(), "-N".to_owned()];
-    let jumps = jumps(config, via);
-    if !jumps.is_empty() {
-        words.extend(["-J".to_owned(), jumps.join(",")]);
-    }
     let port = config.serve.port;
-    words.extend(["-L".to_owned(), format!("{port}:{host}:{port}")]);
-    if let Some(port) = login.ssh_port() {
-        words.extend(["-p".to_owned(), port.to_string()]);
-    }
-    words.push(user_at(login));
-    quote_all(&words)
+    let forward = ["-L".to_owned(), format!("{port}:{host}:{port}")];
+    line(config, &["-N"], via, &forward, login)
 }
 
 /// A host as it stands before a port: an address with colons in brackets.
@@ -55,6 +45,7 @@ mod tests {
     #[test]
     fn a_head_that_only_its_jump_host_opens_is_reached_from_there() {
         let mut config = sparks();
+        config.ssh.known_hosts.clear();
         let port = config.serve.port;
         let address = config.nodes[0].login.host.clone();
         let own = tunnel_line(&config);

@@ -8,7 +8,7 @@ use crate::domain::command::{ARGV, Command, quote, quote_all};
 
 use super::condition::Condition;
 use super::types::{Plan, PlannedCommand, Step, StepKind};
-use super::way::{jumps, user_at};
+use super::way;
 
 /// The line that ends a script's text in a here-document; no script of ours holds it.
 const END: &str = "END_OF_BRINGUP_SCRIPT";
@@ -132,22 +132,8 @@ fn here_document(ssh: &str, command: &Command) -> String {
 
 /// `ssh` with what leads to a node.
 fn ssh_words(config: &Config, node: NodeId, options: &[&str]) -> String {
-    let mut words = vec!["ssh".to_owned()];
-    words.extend(options.iter().map(|o| (*o).to_owned()));
-    let Some(node) = config.node(node) else {
-        return words.join(" ");
-    };
-    let hops = jumps(config, node.via);
-    if !hops.is_empty() {
-        words.extend(["-J".to_owned(), hops.join(",")]);
+    match config.node(node) {
+        Some(node) => way::line(config, options, node.via, &[], &node.login),
+        None => "ssh".to_owned(),
     }
-    let login = &node.login;
-    for key in &login.keys {
-        words.extend(["-i".to_owned(), key.clone()]);
-    }
-    if let Some(port) = login.ssh_port() {
-        words.extend(["-p".to_owned(), port.to_string()]);
-    }
-    words.push(user_at(login));
-    quote_all(&words)
 }

@@ -3,22 +3,37 @@
 use crate::config::Config;
 use crate::config::types::Login;
 use crate::domain::HopId;
+use crate::domain::ssh_line::{self, SshHost};
 
-/// The hops to go through, the first one first, each as `-J` takes it.
+/// The line that leads to a host behind its jump hosts: `ssh`, these words, the way, more words, and where to.
 #[must_use]
-pub fn jumps(config: &Config, via: Option<HopId>) -> Vec<String> {
-    let mut words = Vec::new();
+pub fn line(config: &Config, first: &[&str], via: Option<HopId>, then: &[String], login: &Login) -> String {
+    let mut hops = Vec::new();
     let mut via = via;
     // The config has no cycle; the bound makes that plain here too.
     for _ in 0..config.ssh.jump.len() {
         let Some(hop) = via.and_then(|id| config.ssh.jump.get(id.index())) else {
             break;
         };
-        words.push(jump_word(&hop.login));
+        hops.push(ssh_host(config, &hop.login));
         via = hop.via;
     }
-    words.reverse();
-    words
+    hops.reverse();
+    ssh_line::line(first, &hops, then, &ssh_host(config, login), &[])
+}
+
+/// What the configuration says of a host beside ssh's own files.
+fn ssh_host(config: &Config, login: &Login) -> SshHost {
+    SshHost {
+        user: login.user.clone(),
+        host: login.host.clone(),
+        port: login.ssh_port(),
+        config: config.ssh.ssh_config.clone(),
+        direct: login.alias && login.direct,
+        keys: login.keys.clone(),
+        known_hosts: config.ssh.known_hosts.clone(),
+        ask: false,
+    }
 }
 
 /// Where to log in: `USER@HOST`, or the host alone where the config names no user.
@@ -30,19 +45,6 @@ pub fn user_at(login: &Login) -> String {
     }
 }
 
-/// A hop. An address with colons stands in brackets, port or not: `ssh` would take its end for a port.
-fn jump_word(login: &Login) -> String {
-    let mut word = match (&login.user, login.host.contains(':')) {
-        (Some(user), true) => format!("{user}@[{}]", login.host),
-        (None, true) => format!("[{}]", login.host),
-        (_, false) => user_at(login),
-    };
-    if let Some(port) = login.ssh_port() {
-        word.push_str(&format!(":{port}"));
-    }
-    word
-}
-
 #[cfg(test)]
 mod tests {
     use crate::engine::sample::sparks;
@@ -52,14 +54,35 @@ mod tests {
     #[test]
     fn an_address_with_colons_stands_in_brackets_at_every_port() {
         let mut config = sparks();
-        let via = config.nodes[0].via;
+        config.ssh.known_hosts.clear();
+        let (via, node) = (config.nodes[0].via, config.nodes[0].login.clone());
+        let jump = |config: &Config| shlex::split(&line(config, &[], via, &[], &node)).unwrap()[2].clone();
         let hop = &mut config.ssh.jump[via.unwrap().index()];
         hop.login.host = "2001:db8::1".to_owned();
         hop.login.user = Some("ops".to_owned());
         hop.login.alias = false;
         hop.login.port = Some(22);
-        assert_eq!(jumps(&config, via), ["ops@[2001:db8::1]"]);
+        assert_eq!(jump(&config), "ops@[2001:db8::1]");
         config.ssh.jump[via.unwrap().index()].login.port = Some(2222);
-        assert_eq!(jumps(&config, via), ["ops@[2001:db8::1]:2222"]);
+        assert_eq!(jump(&config), "ops@[2001:db8::1]:2222");
+    }
+
+    #[test]
+    fn the_files_that_the_configuration_names_stand_in_the_line_of_every_hop() {
+        let mut config = sparks();
+        config.ssh.ssh_config = Some("~/cluster/ssh_config".to_owned());
+        config.ssh.known_hosts = vec!["~/cluster/known_hosts".to_owned()];
+        let node = config.nodes[0].clone();
+        let words = shlex::split(&line(&config, &["-n"], node.via, &[], &node.login)).unwrap();
+        let own = [
+            "-F",
+            "~/cluster/ssh_config",
+            "-o",
+            "UserKnownHostsFile=~/cluster/known_hosts",
+        ];
+        assert_eq!(words[1..3], ["-n", "-o"]);
+        assert_eq!(words[4..8], own);
+        let proxy = words[3].strip_prefix("ProxyCommand=").unwrap();
+        assert_eq!(shlex::split(proxy).unwrap()[1..5], own);
     }
 }

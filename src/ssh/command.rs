@@ -2,11 +2,12 @@
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use russh::client::Msg;
-use russh::{ChannelMsg, ChannelReadHalf, ChannelWriteHalf};
+use russh::{Channel, ChannelMsg, ChannelReadHalf, ChannelWriteHalf};
 use secrecy::{ExposeSecret, SecretString};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -14,7 +15,7 @@ use zeroize::Zeroizing;
 
 use super::door::Door;
 use super::errors::{printable, refusal};
-use super::link::{NoChannel, Place, SESSION_CHANNELS};
+use super::link::{Link, NoChannel, Place, SESSION_CHANNELS};
 use super::session::Stream;
 use crate::domain::command::{Command, Exit};
 use crate::domain::wrap::{HEARTBEAT, MAX_SCRIPT, Preamble, frame};
@@ -24,6 +25,12 @@ const REST_LIMIT: Duration = Duration::from_secs(2);
 
 /// How long a command that was told to end may take before its channel is closed over it; the wrapper kills within two of its ticks.
 const END_LIMIT: Duration = Duration::from_secs(15);
+
+/// Refusals of a session channel in a row, with no other one open, after which a server is taken at its word.
+const REFUSALS_ALONE: u32 = 10;
+
+/// Wait after such a refusal.
+const AFTER_REFUSAL: Duration = Duration::from_millis(50);
 
 /// Exit code by which an `ssh` in between says that it failed itself (ssh(1), exit status).
 const SSH_FAILED: u32 = 255;
@@ -108,6 +115,51 @@ impl Stop<'_> {
     }
 }
 
+/// Waits for a place among the session channels and opens one.
+///
+/// # Errors
+/// Why there is none.
+async fn channel(link: &Arc<Link>, stop: &Stop<'_>) -> Result<(Channel<Msg>, Place), String> {
+    let mut alone = 0;
+    loop {
+        let place = tokio::select! {
+            place = link.session_place() => place.ok_or("the connection is gone")?,
+            _ = stop.wait() => {
+                let allowed = link.allowed_sessions();
+                let cause = match allowed < SESSION_CHANNELS {
+                    true => "; its sshd refuses more: see MaxSessions in its sshd_config",
+                    false => "",
+                };
+                return Err(format!("no place among its {allowed} session channels in time{cause}"));
+            }
+        };
+        let opened = tokio::select! {
+            opened = link.open_session(place) => opened,
+            _ = stop.wait() => Err(NoChannel::NoAnswer),
+        };
+        let (reason, said) = match opened {
+            Ok(opened) => return Ok(opened),
+            Err(NoChannel::Refused(reason, said)) => (reason, said),
+            Err(NoChannel::NoAnswer) => return Err("no answer to a channel request".to_owned()),
+            Err(NoChannel::Gone) => return Err(format!("the connection is gone: {}", link.closed().await)),
+        };
+        if link.refused_session() {
+            continue;
+        }
+        // The server may not have put away the channel that was closed last.
+        if link.allowed_sessions() < SESSION_CHANNELS && alone < REFUSALS_ALONE {
+            alone += 1;
+            tokio::time::sleep(AFTER_REFUSAL).await;
+            continue;
+        }
+        let said = said.map(|s| format!(" ({s})")).unwrap_or_default();
+        return Err(format!(
+            "it refused a session channel: {}{said}; see MaxSessions in its sshd_config",
+            refusal(&reason)
+        ));
+    }
+}
+
 /// Runs a command under the wrapper and gives `ear` what it says, until it ends or `stop` fires.
 pub(super) async fn converse(
     door: &Door,
@@ -127,28 +179,9 @@ pub(super) async fn converse(
         Ok(line) => line,
         Err(why) => return not_started(why.to_owned()),
     };
-    let place = tokio::select! {
-        place = link.session_place() => place,
-        _ = stop.wait() => return not_started(format!("no place among its {SESSION_CHANNELS} channels in time")),
-    };
-    let Some(place) = place else {
-        return not_started("the connection is gone".to_owned());
-    };
-    let opened = tokio::select! {
-        opened = link.open_session(place) => opened,
-        _ = stop.wait() => Err(NoChannel::NoAnswer),
-    };
-    let (channel, place) = match opened {
+    let (channel, place) = match channel(link, &stop).await {
         Ok(opened) => opened,
-        Err(NoChannel::Refused(reason, said)) => {
-            let said = said.map(|s| format!(" ({s})")).unwrap_or_default();
-            return not_started(format!(
-                "it refused a session channel: {}{said}; see MaxSessions in its sshd_config",
-                refusal(&reason)
-            ));
-        }
-        Err(NoChannel::NoAnswer) => return not_started("no answer to a channel request".to_owned()),
-        Err(NoChannel::Gone) => return not_started(format!("the connection is gone: {}", link.closed().await)),
+        Err(why) => return not_started(why),
     };
     let (mut read, write) = channel.split();
     let mut hearing = Hearing::new(&nonce);

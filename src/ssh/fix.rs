@@ -1,10 +1,11 @@
 //! Commands for a person to copy.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::alias::{Host, PORT};
 use crate::domain::command::quote;
 use crate::domain::link::HostKeys;
+use crate::domain::ssh_line::{self, SshHost};
 
 /// Where a public key comes from in a command.
 pub(super) enum PublicKeySource<'a> {
@@ -55,66 +56,31 @@ pub(super) fn forget(file: &Path, host: &Host) -> String {
 
 /// A command line that reaches a host as bringup does.
 fn ssh(jumps: &[Host], host: &Host, rest: &[&str]) -> String {
-    let mut words = vec!["ssh".to_owned()];
-    words.extend(way(jumps));
-    words.extend(options(host));
-    words.push(destination(host));
-    words.extend(rest.iter().map(|w| (*w).to_owned()));
-    let quoted: Vec<String> = words.iter().map(|w| quote(w)).collect();
-    quoted.join(" ")
+    let jumps: Vec<SshHost> = jumps.iter().map(ssh_host).collect();
+    ssh_line::line(&[], &jumps, &[], &ssh_host(host), rest)
 }
 
 /// What ssh's defaults and files don't say of a host.
-fn options(host: &Host) -> Vec<String> {
+fn ssh_host(host: &Host) -> SshHost {
     let line = &host.line;
-    let mut words = Vec::new();
-    if let Some(file) = &line.config {
-        words.extend(["-F".to_owned(), file.display().to_string()]);
-    }
-    if line.direct {
-        // It also keeps a ProxyJump out.
-        words.extend(["-o".to_owned(), "ProxyCommand=none".to_owned()]);
-    }
-    for key in &line.keys {
-        words.extend(["-i".to_owned(), literal(key)]);
-    }
-    if !line.known_hosts.is_empty() {
-        let files: Vec<String> = line.known_hosts.iter().map(|f| list_word(&literal(f))).collect();
-        words.extend(["-o".to_owned(), format!("UserKnownHostsFile={}", files.join(" "))]);
-    }
-    if host.host_keys == HostKeys::Strict {
-        // A person compares the key and decides.
-        words.extend(["-o".to_owned(), "StrictHostKeyChecking=ask".to_owned()]);
-    }
-    let port = match line.alias {
-        Some(_) => line.port,
-        None => Some(host.port).filter(|port| *port != PORT),
+    let text = |path: &PathBuf| path.to_string_lossy().into_owned();
+    let (user, name, port) = match &line.alias {
+        Some(alias) => (line.user.clone(), alias.clone(), line.port),
+        None => {
+            let port = Some(host.port).filter(|port| *port != PORT);
+            (Some(host.user.clone()), host.host.clone(), port)
+        }
     };
-    if let Some(port) = port {
-        words.extend(["-p".to_owned(), port.to_string()]);
-    }
-    words
-}
-
-/// A path for an option in which ssh fills in percent signs.
-fn literal(path: &Path) -> String {
-    path.to_string_lossy().replace('%', "%%")
-}
-
-/// A word of an option that takes several.
-fn list_word(text: &str) -> String {
-    if text.contains(char::is_whitespace) {
-        format!("\"{text}\"")
-    } else {
-        text.to_owned()
-    }
-}
-
-fn destination(host: &Host) -> String {
-    match (&host.line.alias, &host.line.user) {
-        (Some(alias), Some(user)) => format!("{user}@{alias}"),
-        (Some(alias), None) => alias.clone(),
-        (None, _) => host.login(),
+    SshHost {
+        user,
+        host: name,
+        port,
+        config: line.config.as_ref().map(text),
+        direct: line.direct,
+        keys: line.keys.iter().map(text).collect(),
+        known_hosts: line.known_hosts.iter().map(text).collect(),
+        // A person compares the key and decides.
+        ask: host.host_keys == HostKeys::Strict,
     }
 }
 
@@ -124,55 +90,6 @@ fn far_address(host: &Host) -> String {
         quote(&host.login())
     } else {
         format!("-p {} {}", host.port, quote(&host.login()))
-    }
-}
-
-/// The words that lead through the jump hosts.
-fn way(jumps: &[Host]) -> Vec<String> {
-    let simple = |j: &Host| j.line.keys.is_empty() && j.line.known_hosts.is_empty() && j.host_keys != HostKeys::Strict;
-    if jumps.is_empty() {
-        Vec::new()
-    } else if jumps.iter().all(simple) {
-        let list: Vec<String> = jumps.iter().map(jump_word).collect();
-        vec!["-J".to_owned(), list.join(",")]
-    } else {
-        // The options of a command line count for its last host alone: -J would leave out the keys and files of those before it.
-        vec!["-o".to_owned(), format!("ProxyCommand={}", proxy(jumps))]
-    }
-}
-
-/// A ProxyCommand that goes through these hosts.
-fn proxy(jumps: &[Host]) -> String {
-    let Some((last, before)) = jumps.split_last() else {
-        return String::new();
-    };
-    let mut words = vec!["ssh".to_owned()];
-    words.extend(way(before));
-    words.extend(options(last));
-    words.push(destination(last));
-    let quoted: Vec<String> = words.iter().map(|w| quote(w)).collect();
-    // What is meant for an inner ssh must outlive the filling in of the outer one.
-    format!("{} -W '[%h]:%p'", quoted.join(" ").replace('%', "%%"))
-}
-
-/// A hop as -J takes it.
-fn jump_word(jump: &Host) -> String {
-    let Some(alias) = &jump.line.alias else {
-        let port = if jump.port == PORT {
-            String::new()
-        } else {
-            format!(":{}", jump.port)
-        };
-        return match jump.host.contains(':') {
-            true => format!("{}@[{}]{port}", jump.user, jump.host),
-            false => format!("{}@{}{port}", jump.user, jump.host),
-        };
-    };
-    let user = jump.line.user.as_ref().map(|u| format!("{u}@")).unwrap_or_default();
-    let port = jump.line.port.map(|p| format!(":{p}")).unwrap_or_default();
-    match alias.contains(':') {
-        true => format!("{user}[{alias}]{port}"),
-        false => format!("{user}{alias}{port}"),
     }
 }
 

@@ -53,6 +53,8 @@ pub(super) struct Link {
     pulse: Arc<Pulse>,
     shared: Shared,
     sessions: Arc<Semaphore>,
+    /// How many session channels the server is known to allow at most.
+    allowed: AtomicUsize,
     /// Channel requests in flight: what the server says of a refusal can be told apart only when there is one.
     opening: AtomicUsize,
     closed: watch::Receiver<Option<String>>,
@@ -111,6 +113,7 @@ impl Link {
             pulse,
             shared,
             sessions: Arc::new(Semaphore::new(SESSION_CHANNELS)),
+            allowed: AtomicUsize::new(SESSION_CHANNELS),
             opening: AtomicUsize::new(0),
             closed,
         });
@@ -121,6 +124,24 @@ impl Link {
     /// A place among the session channels; waits for one.
     pub(super) async fn session_place(&self) -> Option<Place> {
         Arc::clone(&self.sessions).acquire_owned().await.ok()
+    }
+
+    /// How many session channels there may be at a time, as far as is known.
+    pub(super) fn allowed_sessions(&self) -> usize {
+        self.allowed.load(Ordering::Relaxed)
+    }
+
+    /// The server refused a session channel. Where others are open its MaxSessions is a smaller one than ours: there is one place less from now on, and
+    /// true says that it is worth waiting for one of the others.
+    pub(super) fn refused_session(&self) -> bool {
+        let taken = self
+            .allowed_sessions()
+            .saturating_sub(self.sessions.available_permits());
+        if taken > 0 {
+            let fewer = self.sessions.forget_permits(1);
+            self.allowed.fetch_sub(fewer, Ordering::Relaxed);
+        }
+        taken > 0
     }
 
     /// Opens a session channel. The place comes back with it.

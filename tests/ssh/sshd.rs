@@ -214,6 +214,35 @@ async fn more_commands_at_once_than_sessions_queue() {
 }
 
 #[tokio::test]
+async fn where_one_session_is_allowed_commands_queue_and_the_connection_lives() {
+    let Some(sshd) = Sshd::start("MaxSessions 1").await else {
+        return;
+    };
+    let session = sshd.session().await;
+    let all = (0..10).map(|n| {
+        let (session, n) = (session.clone(), n.to_string());
+        async move { session.exec(&Command::argv(["echo", &n], T), None).await.exit }
+    });
+    let exits = futures_util::future::join_all(all).await;
+    assert!(exits.iter().all(Exit::ok), "{exits:?}");
+    // One that stays takes the only place: the others say why they have none.
+    let (sink, mut chunks) = mpsc::channel(10);
+    let stays = Command::script("test", "echo up; sleep 1000", Vec::new(), T).follow();
+    let follow = session.follow(&stays, sink).await.unwrap();
+    assert!(chunks.recv().await.is_some());
+    let brief = Command::argv(["true"], Duration::from_secs(2));
+    let waits = session.exec(&brief, None).await;
+    assert!(
+        matches!(&waits.exit, Exit::NotStarted(why) if why.contains("MaxSessions")),
+        "{:?}",
+        waits.exit
+    );
+    follow.stop().await;
+    let after = session.exec(&Command::argv(["true"], T), None).await;
+    assert!(after.exit.ok(), "{:?}", after.exit);
+}
+
+#[tokio::test]
 async fn two_dozen_logins_at_once_fit_into_max_startups_as_it_comes() {
     // No line for it: the default counts.
     let Some(sshd) = Sshd::start("").await else { return };
