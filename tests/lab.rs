@@ -10,6 +10,8 @@
 mod console;
 #[path = "lab/job/hosts.rs"]
 mod hosts;
+#[path = "lab/job/links.rs"]
+mod links;
 #[path = "lab/job/logins.rs"]
 mod logins;
 #[path = "lab/job/one_node.rs"]
@@ -41,13 +43,14 @@ fn the_lab() {
         return;
     }
     let lab = Lab::up();
-    let jobs: [(&str, Job); 12] = [
+    let jobs: [(&str, Job); 13] = [
         ("an unknown host key is named with its cure", logins::unknown_host_key),
         ("a refused key is named with its hop and its cure", logins::refused_key),
         ("hosts that can't be logged in to", way_in::refused),
         ("hosts that refuse something after the login", way_in::half_open),
         ("logs: no line lost, none twice", resume::no_line_lost),
         ("logs: missing lines are told", resume::missing_lines_are_told),
+        ("links: silence and a reset are shown", links::shown),
         (
             "vllm-ray: killed in mid-load, adopted, measured, stopped, served again",
             vllm_ray::whole_job,

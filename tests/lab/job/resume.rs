@@ -7,7 +7,7 @@ use super::hosts::{self, Lab, bounded, wait_for};
 use super::operator::{Operator, now_ms};
 
 /// Both nodes behind the bastion: the head's log is its container's, the worker's a file.
-const TWO: &str = r#"
+pub const TWO: &str = r#"
 [cluster]
 name = "lab"
 
@@ -66,12 +66,13 @@ done
 echo $n >last"#;
 
 /// Longest way back after a fault is over: the longest pause between two tries, and handshakes on a busy machine.
-const BACK: Duration = Duration::from_secs(90);
+pub const BACK: Duration = Duration::from_secs(90);
 
 /// Longest wait for a line that was written.
 const READ: Duration = Duration::from_secs(60);
 
-fn fault(words: &[&str]) {
+/// Breaks or mends something.
+pub fn fault(words: &[&str]) {
     let out = bounded(
         &mut hosts::script(&[&["fault"], words].concat()),
         Duration::from_secs(60),
@@ -84,7 +85,7 @@ fn fault(words: &[&str]) {
 }
 
 /// Waits until both nodes were up after a moment, and are.
-fn both_up(operator: &Operator) {
+pub fn both_up(operator: &Operator) {
     for node in ["node 0", "node 1"] {
         wait_for(BACK, "a node is up", || match operator.now(node).as_str() {
             "up" => Ok(()),
@@ -129,7 +130,7 @@ fn read_to(operator: &Operator, node: u16, line: &str) -> Vec<String> {
 }
 
 /// Starts the numbered container, whose log is cut into files of such a size.
-fn start_container(lab: &Lab, size: &str, files: &str) {
+pub fn start_container(lab: &Lab, size: &str, files: &str) {
     let body = CONTAINER.replace('\'', "'\\''");
     lab.on(
         "spark1",
@@ -140,7 +141,7 @@ fn start_container(lab: &Lab, size: &str, files: &str) {
 }
 
 /// Stops it, and gives its last number.
-fn stop_container(lab: &Lab) -> String {
+pub fn stop_container(lab: &Lab) -> String {
     lab.on(
         "spark1",
         "docker stop vllm-qwen35 && docker cp vllm-qwen35:/n - | tar -xO",
