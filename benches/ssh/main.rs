@@ -47,6 +47,10 @@ fn main() {
         let theirs = OpenSsh::new(servers.place(), servers.folder.path());
         let ours = Ours::new(servers.place());
         let mut rows = Vec::new();
+        // First: what other jobs leave to this process would hide what a node needs.
+        if wanted("memory") {
+            rows.push(memory(&ours, &theirs).await);
+        }
         if wanted("connect") {
             rows.push(connect(&ours, &theirs).await);
         }
@@ -59,12 +63,8 @@ fn main() {
         if wanted("bulk") {
             rows.extend(bulk(&ours, &theirs, &servers.print_bulk(), "of a file").await);
         }
-        // Its processes would weigh on what comes after it.
         if wanted("nodes") {
             rows.push(all_nodes(&ours).await);
-        }
-        if wanted("memory") {
-            rows.push(memory(&ours, &theirs).await);
         }
         print!("{}", table(&rows));
     });

@@ -14,6 +14,9 @@ pub struct OpenSsh {
     config: PathBuf,
     /// The same, and a connection that is there already is used.
     shared: PathBuf,
+    /// The same, and the `ssh` that goes through the jump host writes down its own CPU time: nobody waits for the one that ProxyJump starts.
+    timed: PathBuf,
+    times: PathBuf,
     place: Place,
 }
 
@@ -52,7 +55,24 @@ impl OpenSsh {
             std::fs::write(&path, text).expect("a file");
             path
         };
+        let (plain, times) = (folder.join("ssh_config"), folder.join("times"));
+        let proxy = format!(
+            "sh -c 'trap \"\" HUP; ssh -F {} -W [%h]:%p {}; times >{}.new; mv {}.new {}'",
+            shown(&plain),
+            place.jump,
+            shown(&times),
+            shown(&times),
+            shown(&times)
+        );
         Self {
+            timed: write(
+                "ssh_config_timed",
+                format!(
+                    "Host {}\n  ProxyCommand {proxy}\nHost *\n{common}",
+                    place.nodes.join(" ")
+                ),
+            ),
+            times,
             config: write("ssh_config", hosts.clone()),
             shared: write("ssh_config_shared", format!("{hosts}  ControlPath {socket}\n")),
             place,
@@ -95,13 +115,13 @@ impl OpenSsh {
         }
     }
 
-    /// Connects, runs something long and has `wc` count. Of the CPU of the `ssh` that ProxyJump starts only the part counts that it is waited for.
+    /// Connects, runs something long and has `wc` count.
     pub async fn count_lines(&self, words: &[String]) -> Counted {
         let before = cpu(false);
         let start = Instant::now();
         let line = format!(
             "exec ssh -F '{}' {} {} | wc -l",
-            self.config.display(),
+            self.timed.display(),
             self.node(0),
             words.join(" ")
         );
@@ -116,8 +136,23 @@ impl OpenSsh {
         Counted {
             lines: text.trim().parse().expect("a number"),
             took,
-            cpu: cpu(false) - before,
+            cpu: cpu(false) - before + self.proxy_cpu(),
         }
+    }
+
+    /// What the `ssh` through the jump host wrote down: the second line of `times` is user and system time of the children.
+    fn proxy_cpu(&self) -> Duration {
+        let end = Instant::now() + PATIENCE;
+        let text = loop {
+            if let Ok(text) = std::fs::read_to_string(&self.times) {
+                break text;
+            }
+            assert!(Instant::now() < end, "no times of the proxy");
+            std::thread::sleep(Duration::from_millis(10));
+        };
+        std::fs::remove_file(&self.times).expect("a file");
+        let line = text.lines().nth(1).expect("the children's line");
+        line.split_whitespace().map(minutes_and_seconds).sum()
     }
 
     /// KiB of one of so many idle connections through the jump host.
@@ -186,4 +221,11 @@ async fn run(config: &std::path::Path, host: &str, words: &[&str]) -> Duration {
 async fn check(config: &std::path::Path, host: &str) -> bool {
     let mut command = ssh(config, host, &["-O", "check"], &[]);
     command.stderr(Stdio::null()).status().await.is_ok_and(|s| s.success())
+}
+
+/// `0m0.120s`.
+fn minutes_and_seconds(text: &str) -> Duration {
+    let (minutes, seconds) = text.trim_end_matches('s').split_once('m').expect("minutes");
+    let (minutes, seconds): (f64, f64) = (minutes.parse().expect("a number"), seconds.parse().expect("a number"));
+    Duration::from_secs_f64(minutes * 60.0 + seconds)
 }

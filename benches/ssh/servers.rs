@@ -135,6 +135,8 @@ impl Servers {
             .args(["-D", "-e", "-f"])
             .arg(file)
             .stdin(Stdio::null())
+            // It tells of every look whether it listens.
+            .stderr(Stdio::null())
             .spawn()
             .expect("sshd");
         self.processes.push(process);

@@ -1,7 +1,8 @@
 //! How a command travels to a node and how it ends there.
 //!
 //! The console sends one constant exec string, [`BOOTSTRAP`], which means the same to sh, bash, zsh, fish and csh. Everything else comes on standard
-//! input. First a [`frame`]: a line, the wrapper's text, the script. The wrapper (`wrapper.sh`, plain POSIX sh) prints the nonce on a line of its own
+//! input. First a [`frame`]: the [`opening`] (a line and the wrapper's text), then the job (a line and the script). The opening can be sent ahead of the
+//! job: the wrapper then waits for it, and ends by itself when none comes. The wrapper (`wrapper.sh`, plain POSIX sh) prints the nonce on a line of its own
 //! on both outputs: what a login shell printed before it is noise ([`Preamble`] drops it). Only then the console sends the line that lets the script
 //! begin, empty or with the secret: a command whose nonce has not come has certainly not begun, and no secret reaches a login shell. From then on it
 //! sends one newline every [`HEARTBEAT`].
@@ -88,11 +89,15 @@ impl Header {
     /// The bytes to send for a script under this header.
     #[must_use]
     pub fn frame(&self, script: &str) -> Vec<u8> {
+        [opening(None), self.job(script)].concat()
+    }
+
+    /// The bytes to send after the opening.
+    fn job(&self, script: &str) -> Vec<u8> {
         let newline = if script.ends_with('\n') { "" } else { "\n" };
         let script = format!("{script}{newline}{}", self.last_line());
         let line = format!(
-            "{} {} {} {} {} {} {} {}\n",
-            WRAPPER.len(),
+            "{} {} {} {} {} {} {}\n",
             script.len(),
             self.nonce,
             match self.kind {
@@ -104,17 +109,17 @@ impl Header {
             self.tick_seconds,
             if self.secret { "secret" } else { "-" },
         );
-        [line.as_bytes(), WRAPPER.as_bytes(), script.as_bytes()].concat()
+        [line.as_bytes(), script.as_bytes()].concat()
     }
 
     fn last_line(&self) -> String {
         format!("# end {}\n", self.nonce)
     }
 
-    /// Reads the line; gives the lengths of wrapper and script as well.
-    fn parse(line: &str) -> Option<(usize, usize, Self)> {
+    /// Reads the line; gives the length of the script as well.
+    fn parse(line: &str) -> Option<(usize, Self)> {
         let words: Vec<&str> = line.split(' ').collect();
-        let [wrapper, script, nonce, kind, limit, silence, tick, secret] = words.as_slice() else {
+        let [script, nonce, kind, limit, silence, tick, secret] = words.as_slice() else {
             return None;
         };
         let header = Self {
@@ -129,8 +134,21 @@ impl Header {
             tick_seconds: tick.parse().ok()?,
             secret: *secret == "secret",
         };
-        Some((wrapper.parse().ok()?, script.parse().ok()?, header))
+        Some((script.parse().ok()?, header))
     }
+}
+
+/// The first bytes on a channel: the wrapper. With `idle`, whole seconds after which it ends where no job has come.
+#[must_use]
+pub fn opening(idle: Option<Duration>) -> Vec<u8> {
+    let idle = idle.map(|idle| format!(" {}", whole_seconds(idle))).unwrap_or_default();
+    format!("{}{idle}\n{WRAPPER}", WRAPPER.len()).into_bytes()
+}
+
+/// The bytes to send for a command where the opening was sent already.
+#[must_use]
+pub fn job(command: &Command, nonce: &str) -> Vec<u8> {
+    Header::of(command, nonce).job(&command.render())
 }
 
 /// The bytes to send for a command, before the line that lets it begin and the heartbeat.
@@ -160,22 +178,21 @@ pub struct BadFrame(&'static str);
 /// # Errors
 /// When no more bytes can make it a frame.
 pub fn parse_frame(bytes: &[u8]) -> Result<Option<Frame>, BadFrame> {
-    let Some(end) = bytes.iter().take(MAX_HEADER).position(|b| *b == b'\n') else {
-        return if bytes.len() < MAX_HEADER {
-            Ok(None)
-        } else {
-            Err(BadFrame("no first line"))
-        };
+    let Some((line, start)) = line_at(bytes, 0)? else {
+        return Ok(None);
     };
-    let line = bytes
-        .get(..end)
-        .and_then(|l| std::str::from_utf8(l).ok())
-        .unwrap_or_default();
-    let (wrapper, script, header) = Header::parse(line).ok_or(BadFrame("first line"))?;
-    if wrapper > MAX_SCRIPT || script > MAX_SCRIPT {
+    let wrapper = line.split(' ').next().and_then(|w| w.parse::<usize>().ok());
+    let wrapper = wrapper.ok_or(BadFrame("first line"))?;
+    if wrapper > MAX_SCRIPT {
         return Err(BadFrame("too long"));
     }
-    let start = end + 1 + wrapper;
+    let Some((line, start)) = line_at(bytes, start + wrapper)? else {
+        return Ok(None);
+    };
+    let (script, header) = Header::parse(line).ok_or(BadFrame("the job's line"))?;
+    if script > MAX_SCRIPT {
+        return Err(BadFrame("too long"));
+    }
     let consumed = start + script;
     let Some(script) = bytes.get(start..consumed) else {
         return Ok(None);
@@ -190,6 +207,21 @@ pub fn parse_frame(bytes: &[u8]) -> Result<Option<Frame>, BadFrame> {
         script,
         consumed,
     }))
+}
+
+/// The line that begins here, and where the next byte after it is; `None` while its end has not come.
+fn line_at(bytes: &[u8], start: usize) -> Result<Option<(&str, usize)>, BadFrame> {
+    let Some(rest) = bytes.get(start..) else {
+        return Ok(None);
+    };
+    match rest.iter().take(MAX_HEADER).position(|b| *b == b'\n') {
+        Some(end) => {
+            let line = rest.get(..end).and_then(|l| std::str::from_utf8(l).ok());
+            Ok(Some((line.unwrap_or_default(), start + end + 1)))
+        }
+        None if rest.len() < MAX_HEADER => Ok(None),
+        None => Err(BadFrame("a line without an end")),
+    }
 }
 
 /// Drops what a login shell prints before the nonce, on one stream.
@@ -295,6 +327,15 @@ mod tests {
     }
 
     #[test]
+    fn an_opening_that_was_sent_ahead_reads_as_one_frame_with_its_job() {
+        let mut bytes = opening(Some(Duration::from_secs(60)));
+        assert_eq!(parse_frame(&bytes), Ok(None));
+        bytes.extend(job(&command(), "ab12"));
+        let read = parse_frame(&bytes).unwrap().unwrap();
+        assert_eq!((read.script, read.consumed), (command().render(), bytes.len()));
+    }
+
+    #[test]
     fn a_followed_command_has_no_limit() {
         let header = Header::of(&command().follow(), "n");
         assert_eq!((header.limit_seconds, header.tick_seconds), (0, 5));
@@ -304,9 +345,9 @@ mod tests {
     fn what_is_no_frame_is_refused_at_once() {
         let cases: [&[u8]; 5] = [
             b"GET / HTTP/1.1\n",
-            b"1 1 n maybe 0 30 1 -\n",
-            b"99999999 1 n once 0 30 1 -\n",
-            b"0 5 n once 0 30 1 -\nhello",
+            b"0\n1 n maybe 0 30 1 -\n",
+            b"99999999\n1 n once 0 30 1 -\n",
+            b"0\n5 n once 0 30 1 -\nhello",
             &[b'x'; MAX_HEADER],
         ];
         for bytes in cases {

@@ -1,6 +1,15 @@
-# $h holds: bytes of the script, nonce, kind, limit, silence, tick, secret or "-". Standard input: the script; after the nonce a line that lets it
-# begin, which holds the secret if there is one; then a newline every few seconds. Three watchers write words into one pipe; the block after it is
-# the only one that decides.
+# The text before this has read one line; $h holds the rest of it: nothing, or the seconds that this waits for work. Standard input: a line with bytes of
+# the script, nonce, kind, limit, silence, tick, secret or "-"; the script; after the nonce a line that lets it begin, which holds the secret if there
+# is one; then a newline every few seconds. Three watchers write words into one pipe; the block after it is the only one that decides.
+guard=
+[ -z "$h" ] || {
+  { trap 'kill "$nap"' TERM; sleep "$h" & nap=$!; wait "$nap" && kill -s TERM "$$"; } </dev/null >/dev/null 2>&1 &
+  guard=$!
+}
+IFS= read -r h
+came=$?
+[ -z "$guard" ] || kill "$guard" 2>/dev/null
+[ "$came" -eq 0 ] || exit 125
 set -- $h
 LC_ALL=C PATH="$PATH:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin:/snap/bin"
 BRINGUP=$(dd bs="$1" count=1 iflag=fullblock 2>/dev/null || dd ibs=1 count="$1" 2>/dev/null)

@@ -17,8 +17,9 @@ use super::door::Door;
 use super::errors::{printable, refusal};
 use super::link::{Link, NoChannel, Place, SESSION_CHANNELS};
 use super::session::Stream;
+use super::spare::Ready;
 use crate::domain::command::{Command, Exit};
-use crate::domain::wrap::{HEARTBEAT, MAX_SCRIPT, Preamble, frame};
+use crate::domain::wrap::{HEARTBEAT, MAX_SCRIPT, Preamble, frame, job};
 
 /// How long the rest of the output may take after the exit status: a child that was left in the background can hold it open for ever.
 const REST_LIMIT: Duration = Duration::from_secs(2);
@@ -168,85 +169,159 @@ pub(super) async fn converse(
     ear: &mut impl Ear,
     stop: Stop<'_>,
 ) -> Ending {
-    let (link, name) = (&door.link, door.name.as_str());
-    let not_started = |why: String| Ending::from(Exit::NotStarted(format!("{name}: {why}")));
+    let not_started = |why: String| Ending::from(Exit::NotStarted(format!("{}: {why}", door.name)));
     let nonce = nonce();
-    let bytes = frame(command, &nonce);
-    if bytes.len() > MAX_SCRIPT {
+    if frame(command, &nonce).len() > MAX_SCRIPT {
         return not_started("the script is too long".to_owned());
     }
     let secret = match checked(command, secret) {
         Ok(line) => line,
         Err(why) => return not_started(why.to_owned()),
     };
-    let (channel, place) = match channel(link, &stop).await {
+    let spare = tokio::select! {
+        spare = door.spare.take() => spare,
+        _ = stop.wait() => return not_started("no answer to a channel request".to_owned()),
+    };
+    if let Some(ready) = spare {
+        let talk = Talk {
+            door,
+            exec: None,
+            bytes: job(command, &nonce),
+            secret: secret.as_ref(),
+            nonce: &nonce,
+        };
+        match talk.run(ready, ear, &stop).await {
+            // Its wrapper was gone already: nothing has begun.
+            Talked::NotBegun(_) => {}
+            Talked::Over(ending) => return ending,
+        }
+    }
+    let (channel, place) = match channel(&door.link, &stop).await {
         Ok(opened) => opened,
         Err(why) => return not_started(why),
     };
-    let (mut read, write) = channel.split();
-    let mut hearing = Hearing::new(&nonce);
-    let begin = Notify::new();
-    let heard = {
-        let speaking = speak(&write, &door.exec, bytes, secret, &begin);
-        tokio::pin!(speaking);
-        let stopped = stop.wait();
-        tokio::pin!(stopped);
-        loop {
-            tokio::select! {
-                message = read.wait() => match message {
-                    Some(message) => if let Some(heard) = hearing.take(message, ear, &begin) { break heard },
-                    None => break Heard::Closed,
-                },
-                () = &mut speaking => {}
-                exit = &mut stopped => break Heard::Stopped(exit),
-                () = hearing.patience() => break Heard::Closed,
-            }
-        }
-    };
-    let rest = Rest {
+    let (read, write) = channel.split();
+    let ready = Ready {
         read,
         write,
-        _place: place,
+        place,
+        heard: Vec::new(),
     };
-    let left = |why: &str, rest| Ending {
-        exit: Exit::NotStarted(format!("{name}: {why}")),
-        rest: Some(rest),
+    let talk = Talk {
+        door,
+        exec: Some(&door.exec),
+        bytes: frame(command, &nonce),
+        secret: secret.as_ref(),
+        nonce: &nonce,
     };
-    match heard {
-        Heard::Stopped(_) if !hearing.out.passed() => left("the login shell did not run it in time", rest),
-        Heard::Stopped(exit) => Ending { exit, rest: Some(rest) },
-        Heard::Hopeless => left("the login shell prints without end", rest),
-        Heard::Refused => left("it refuses to run commands", rest),
-        Heard::Closed => {
-            rest.close().await;
-            hearing.exit(door).await.into()
-        }
+    match talk.run(ready, ear, &stop).await {
+        Talked::NotBegun(exit) => exit.into(),
+        Talked::Over(ending) => ending,
     }
 }
 
-/// Sends the frame, the line that lets the script begin once the wrapper is there, then the heartbeat for as long as the future is polled.
-async fn speak(
-    write: &ChannelWriteHalf<Msg>,
-    exec: &str,
-    frame: Vec<u8>,
-    secret: Option<Zeroizing<Vec<u8>>>,
-    begin: &Notify,
-) {
-    let sent = async {
-        write.exec(true, exec).await?;
-        write.data_bytes(frame).await?;
-        begin.notified().await;
-        if let Some(secret) = secret {
-            write.data(secret.as_slice()).await?;
+/// One conversation on one channel.
+struct Talk<'a> {
+    door: &'a Door,
+    /// The exec request, where none was made yet.
+    exec: Option<&'a str>,
+    bytes: Vec<u8>,
+    secret: Option<&'a Zeroizing<Vec<u8>>>,
+    nonce: &'a str,
+}
+
+/// How it ended.
+enum Talked {
+    /// The channel was closed before the script began, as this exit says.
+    NotBegun(Exit),
+    Over(Ending),
+}
+
+impl Talk<'_> {
+    async fn run(self, ready: Ready, ear: &mut impl Ear, stop: &Stop<'_>) -> Talked {
+        let Ready {
+            mut read,
+            write,
+            place,
+            heard,
+        } = ready;
+        let (door, nonce) = (self.door, self.nonce);
+        let mut hearing = Hearing::new(nonce);
+        let begin = Notify::new();
+        let heard = {
+            let speaking = self.speak(&write, &begin);
+            tokio::pin!(speaking);
+            let stopped = stop.wait();
+            tokio::pin!(stopped);
+            let mut earlier = heard.into_iter();
+            loop {
+                if let Some(message) = earlier.next() {
+                    match hearing.take(message, ear, &begin) {
+                        Some(heard) => break heard,
+                        None => continue,
+                    }
+                }
+                tokio::select! {
+                    message = read.wait() => match message {
+                        Some(message) => if let Some(heard) = hearing.take(message, ear, &begin) { break heard },
+                        None => break Heard::Closed,
+                    },
+                    () = &mut speaking => {}
+                    exit = &mut stopped => break Heard::Stopped(exit),
+                    () = hearing.patience() => break Heard::Closed,
+                }
+            }
+        };
+        let rest = Rest {
+            read,
+            write,
+            _place: place,
+        };
+        let left = |why: &str, rest| {
+            Talked::Over(Ending {
+                exit: Exit::NotStarted(format!("{}: {why}", door.name)),
+                rest: Some(rest),
+            })
+        };
+        match heard {
+            Heard::Stopped(_) if !hearing.out.passed() => left("the login shell did not run it in time", rest),
+            Heard::Stopped(exit) => Talked::Over(Ending { exit, rest: Some(rest) }),
+            Heard::Hopeless => left("the login shell prints without end", rest),
+            Heard::Refused => left("it refuses to run commands", rest),
+            Heard::Closed => {
+                rest.close().await;
+                let begun = hearing.out.passed();
+                let exit = hearing.exit(door).await;
+                if begun {
+                    Talked::Over(exit.into())
+                } else {
+                    Talked::NotBegun(exit)
+                }
+            }
         }
-        loop {
-            write.data_bytes(Bytes::from_static(b"\n")).await?;
-            tokio::time::sleep(HEARTBEAT).await;
-        }
-    };
-    let _: Result<(), russh::Error> = sent.await;
-    // Sending ends only with the connection, and reading tells that.
-    std::future::pending().await
+    }
+
+    /// Sends the request and the frame, the line that lets the script begin once the wrapper is there, then the heartbeat for as long as the future is
+    /// polled.
+    async fn speak(self, write: &ChannelWriteHalf<Msg>, begin: &Notify) {
+        let sent = async {
+            if let Some(exec) = self.exec {
+                write.exec(true, exec).await?;
+            }
+            write.data_bytes(self.bytes).await?;
+            begin.notified().await;
+            if let Some(secret) = self.secret {
+                write.data(secret.as_slice()).await?;
+            }
+            loop {
+                write.data_bytes(Bytes::from_static(b"\n")).await?;
+                tokio::time::sleep(HEARTBEAT).await;
+            }
+        };
+        let _: Result<(), russh::Error> = sent.await;
+        // Sending ends only with the connection, and reading tells that.
+        std::future::pending().await
+    }
 }
 
 /// Why listening ended.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use super::link::Link;
+use super::spare::Spare;
 use crate::domain::wrap::BOOTSTRAP;
 
 /// A connection, and what is sent over it to reach a host.
@@ -18,6 +19,8 @@ pub(super) struct Door {
     pub(super) exec: String,
     /// Why the login of an `ssh` in between ended, where there is one: its own exit code 255 says that it lost the host (ssh(1), exit status).
     pub(super) between: Option<watch::Receiver<Option<String>>>,
+    /// A channel that is open already.
+    pub(super) spare: Spare,
 }
 
 impl Door {
@@ -28,7 +31,13 @@ impl Door {
             link,
             exec: BOOTSTRAP.to_owned(),
             between: None,
+            spare: Spare::default(),
         }
+    }
+
+    /// Sees to it that the next command finds an open channel.
+    pub(super) fn prepare(&self) {
+        self.spare.prepare(&self.link, &self.exec);
     }
 
     /// Why the `ssh` in between is gone, if it is or goes within this time.

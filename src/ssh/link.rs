@@ -144,6 +144,11 @@ impl Link {
         taken > 0
     }
 
+    /// A place, when one is free.
+    pub(super) fn free_place(&self) -> Option<Place> {
+        Arc::clone(&self.sessions).try_acquire_owned().ok()
+    }
+
     /// Opens a session channel. The place comes back with it.
     pub(super) async fn open_session(self: &Arc<Self>, place: Place) -> Result<(Channel<Msg>, Place), NoChannel> {
         let (channel, place) = self.open(Way::Session, Some(place)).await?;

@@ -8,7 +8,7 @@
 //!   other one of its connection, and all nodes behind a jump host.
 //! - Every wait has a bound. None of them runs while a person is asked something.
 //! - An unknown host key is a question, a changed or revoked one refuses. No key is accepted silently.
-//! - What runs on a node ends when its channel ends ([`crate::domain::wrap`]).
+//! - What runs on a node ends when its channel ends ([`crate::domain::wrap`]); a wrapper that waits for the next command does so too.
 //! - A connection whose peer has said nothing for [`GIVE_UP_AFTER`] is cut; a refused channel never cuts one.
 
 mod again;
@@ -36,6 +36,7 @@ mod proxy;
 mod relay;
 mod session;
 mod settings;
+mod spare;
 mod ssh_config;
 mod ssh_file;
 mod tokens;

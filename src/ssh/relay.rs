@@ -17,6 +17,7 @@ use super::errors::{link_error, printable};
 use super::known_hosts::host_name;
 use super::session::{Chunk, Follow, Stream, exec, follow};
 use super::settings::Target;
+use super::spare::Spare;
 use super::tunnel::TunnelError;
 use crate::domain::command::{Command, Exit, Output, quote, quote_all};
 use crate::domain::link::{LinkError, LinkErrorKind};
@@ -129,6 +130,7 @@ impl Relay {
             name: target.name.clone(),
             exec: exec_line(&directory, &place),
             between: Some(ended.clone()),
+            spare: Spare::default(),
         });
         let beat = Arc::new(Mutex::new(Instant::now()));
         let begun = beating(&door, Arc::clone(&beat), tell, end).await;

@@ -100,7 +100,11 @@ impl Session {
     /// Runs a command and gives what it said, within its limits of time and bytes. What goes over the time is ended on the node as well; so is a
     /// command whose caller goes away.
     pub async fn exec(&self, command: &Command, secret: Option<SecretString>) -> Output {
-        exec(&self.door, command, secret).await
+        let output = exec(&self.door, command, secret).await;
+        if let Exit::Code(_) = output.exit {
+            self.door.prepare();
+        }
+        output
     }
 
     /// Starts a command that goes on, and sends what it says to `sink`. The command is read without pause: bytes that find the sink full are

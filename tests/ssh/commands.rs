@@ -9,7 +9,8 @@ use secrecy::SecretString;
 use tokio::sync::watch;
 
 use crate::person::connected;
-use crate::processes::{PATIENCE, gone, left, running, until};
+use crate::processes::{PATIENCE, end_all, gone, left, running, until};
+use crate::server::Server;
 
 const T: Duration = Duration::from_secs(50);
 
@@ -232,7 +233,46 @@ async fn a_secret_reaches_the_environment_of_its_command_only() {
     assert_eq!((output.text().as_ref(), &output.exit), ("hf_ s3cret", &Exit::Code(0)));
     let without = session.exec(&command, None).await;
     assert!(matches!(without.exit, Exit::NotStarted(_)), "{:?}", without.exit);
+    session.close().await;
     gone(&server.mark).await;
+}
+
+/// Waits until the connection has an open channel for the next command, and no other.
+async fn spare(server: &Server) {
+    until("one channel waits for work", || {
+        server.sessions.load(Ordering::Relaxed) == 1 && left(&server.mark).iter().any(|l| l.contains("sleep 90"))
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_next_command_finds_an_open_channel_which_ends_with_the_connection() {
+    let (_home, server, _person, session) = connected().await;
+    assert_eq!(said(&session, "echo one").await.0, "one\n");
+    spare(&server).await;
+    let opened = server.opened.load(Ordering::Relaxed);
+    // Nothing more can be opened: it must be that one.
+    server.max_sessions.store(0, Ordering::Relaxed);
+    assert_eq!(
+        said(&session, "echo two; exit 3").await,
+        ("two\n".into(), String::new(), Exit::Code(3))
+    );
+    server.max_sessions.store(10, Ordering::Relaxed);
+    assert_eq!(server.opened.load(Ordering::Relaxed), opened);
+    assert_eq!(said(&session, "echo three").await.0, "three\n");
+    spare(&server).await;
+    session.close().await;
+    gone(&server.mark).await;
+}
+
+#[tokio::test]
+async fn an_open_channel_whose_wrapper_is_gone_costs_the_next_command_nothing() {
+    let (_home, server, _person, session) = connected().await;
+    assert_eq!(said(&session, "echo one").await.0, "one\n");
+    spare(&server).await;
+    let killed = end_all(&server.mark, "sh -c");
+    assert!(killed > 0);
+    assert_eq!(said(&session, "echo two").await.0, "two\n");
 }
 
 #[tokio::test]
@@ -242,7 +282,9 @@ async fn a_child_left_in_the_background_does_not_hold_the_answer() {
         said(&session, "sleep 1004 & echo out").await,
         ("out\n".into(), String::new(), Exit::Code(0))
     );
-    for line in left(&server.mark) {
+    // Beside the wrapper that waits for the next command.
+    let waits = |line: &String| line.contains("read -r w h") || line.contains("sleep 90");
+    for line in left(&server.mark).iter().filter(|l| !waits(l)) {
         assert_eq!(line.trim(), "sleep 1004");
     }
     // It is the script's own doing; this test does not leave it.

@@ -26,6 +26,27 @@ pub fn left(mark: &str) -> Vec<String> {
     found
 }
 
+/// Kills every process that carries the mark and has this in its command line; tells how many.
+pub fn end_all(mark: &str, line: &str) -> usize {
+    let wanted = format!("{MARK}={mark}");
+    let Ok(entries) = std::fs::read_dir("/proc") else {
+        return 0;
+    };
+    let has = |path: &Path, file: &str, text: &str| {
+        let bytes = std::fs::read(path.join(file)).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).replace('\0', " ").contains(text)
+    };
+    let ids = entries
+        .flatten()
+        .filter(|e| has(&e.path(), "environ", &wanted) && has(&e.path(), "cmdline", line))
+        .filter_map(|e| e.file_name().into_string().ok());
+    ids.filter(|id| {
+        let kill = std::process::Command::new("kill").args(["-KILL", id]).status();
+        kill.is_ok_and(|status| status.success())
+    })
+    .count()
+}
+
 /// Waits until no process carries the mark.
 pub async fn gone(mark: &str) {
     until(&format!("nothing left of {mark}"), || left(mark).is_empty()).await;

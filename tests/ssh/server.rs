@@ -82,6 +82,8 @@ pub struct Server {
     pub given: Mutex<Vec<String>>,
     /// Until this changes, channels are neither confirmed nor refused.
     pub late: Mutex<Option<watch::Receiver<()>>>,
+    /// Session channels that were opened.
+    pub opened: AtomicUsize,
     /// Session channels that are open.
     pub sessions: AtomicUsize,
     plug: Mutex<Plugged>,
@@ -131,6 +133,7 @@ impl Server {
             given: Mutex::default(),
             refuse_tunnels: AtomicBool::new(false),
             late: Mutex::default(),
+            opened: AtomicUsize::new(0),
             sessions: AtomicUsize::new(0),
             plug: Mutex::default(),
         })
@@ -399,6 +402,7 @@ impl Handler for Client {
             reply.reject(ChannelOpenFailure::ConnectFailed).await;
             return Ok(());
         }
+        server.opened.fetch_add(1, Ordering::Relaxed);
         let late = server.late.lock().unwrap().clone();
         if late.is_none() {
             reply.accept().await;

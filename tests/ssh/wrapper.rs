@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use bringup::domain::command::{Command, CommandKind};
-use bringup::domain::wrap::{BOOTSTRAP, Header};
+use bringup::domain::wrap::{BOOTSTRAP, Header, job, opening};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin};
 
@@ -97,11 +97,9 @@ impl Wrapped {
     async fn offer(&mut self, shell: &str, header: &Header, script: &str, edit: (&str, &str)) {
         let text = String::from_utf8(header.frame(script)).unwrap();
         let (line, rest) = text.split_once('\n').unwrap();
-        let (wrapper, words) = line.split_once(' ').unwrap();
-        let (wrapper, script) = rest.split_at(wrapper.parse().unwrap());
+        let (wrapper, job) = rest.split_at(line.parse().unwrap());
         let wrapper = wrapper.replace("/bin/sh", shell).replace(edit.0, edit.1);
-        self.send(format!("{} {words}\n{wrapper}{script}", wrapper.len()).as_bytes())
-            .await;
+        self.send(format!("{}\n{wrapper}{job}", wrapper.len()).as_bytes()).await;
     }
 
     /// Reads on until stdout holds this text.
@@ -291,6 +289,31 @@ async fn a_child_that_ignores_the_polite_signal_goes_with_the_script() {
         wrapped.wait_for("up\n").await;
         wrapped.hang_up();
         assert_eq!(wrapped.end().await.code, Some(143), "{shell}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_wrapper_that_gets_no_work_ends_by_itself_and_one_that_does_goes_on() {
+    each(async |shell| {
+        let mut idle = Wrapped::start(shell);
+        idle.send(&opening(Some(Duration::from_secs(1)))).await;
+        assert_eq!(
+            idle.end_with_stdin_open().await.code,
+            None,
+            "{shell}: ended by a signal"
+        );
+        let mut busy = Wrapped::start(shell);
+        busy.send(&opening(Some(Duration::from_secs(2)))).await;
+        let command = Command::argv(["sh", "-c", "sleep 4; echo whole"], Duration::from_secs(50));
+        busy.send(&job(&command, NONCE)).await;
+        busy.send(b"\n").await;
+        let ended = busy.end_with_stdin_open().await;
+        assert_eq!(
+            (ended.stdout, ended.code),
+            (format!("{NONCE}\nwhole\n"), Some(0)),
+            "{shell}"
+        );
     })
     .await;
 }
