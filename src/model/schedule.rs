@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::config::types::Engine;
+use crate::domain::command::Exit;
 use crate::domain::container::{Container, ContainerState};
 use crate::domain::effect::Effect;
 use crate::domain::event::{ProbeId, Purpose};
@@ -77,10 +78,11 @@ pub(super) fn due(state: &mut State, now: Stamp, effects: &mut Vec<Effect>) {
     }
 }
 
-/// How often a node is looked at: a slow one less often.
+/// How often a node is looked at: a slow one less often. One that did not answer at all is not slow: what it said last grows old at the usual pace.
 #[must_use]
 pub fn node_every(state: &State, node: NodeId) -> Duration {
-    NODE_EVERY.max(rest(state, Asked::Node(node, ProbeId::Node)))
+    let answered = latest(state, node, ProbeId::Node).filter(|(exit, _)| **exit != Exit::TimedOut);
+    NODE_EVERY.max(answered.map_or(Duration::ZERO, |(_, took)| rest_after(took)))
 }
 
 /// How long a node is left alone after a probe, counted from its start.
@@ -88,11 +90,22 @@ fn rest(state: &State, asked: Asked) -> Duration {
     let Asked::Node(node, probe) = asked else {
         return Duration::ZERO;
     };
-    let latest = state.commands.iter().rev();
-    let took = latest
-        .filter(|c| c.node == node && c.purpose == Purpose::Probe(probe))
-        .find_map(|c| c.ended.as_ref().map(|(_, took)| Duration::from_millis(*took)));
-    (took.unwrap_or_default() * REST).min(REST_LIMIT)
+    latest(state, node, probe).map_or(Duration::ZERO, |(_, took)| rest_after(took))
+}
+
+fn rest_after(took: Duration) -> Duration {
+    (took * REST).min(REST_LIMIT)
+}
+
+/// How the latest run of a probe ended, and how long it took.
+fn latest(state: &State, node: NodeId, probe: ProbeId) -> Option<(&Exit, Duration)> {
+    let runs = state.commands.iter().rev();
+    runs.filter(|c| c.node == node && c.purpose == Purpose::Probe(probe))
+        .find_map(|c| {
+            c.ended
+                .as_ref()
+                .map(|(exit, took)| (exit, Duration::from_millis(*took)))
+        })
 }
 
 /// What is asked in the present state, and how often.

@@ -18,6 +18,7 @@ use crate::domain::serving::{
 };
 use crate::domain::{NodeId, Now, RunId, Source, Stamp, Wall};
 
+use super::schedule::{NODE_EVERY, node_every};
 use super::state::{COMMANDS, Quit, ServingState};
 use super::{Options, State, update};
 
@@ -567,6 +568,31 @@ fn a_slow_probe_leaves_its_node_alone_for_longer() {
         asked(&told.tick(27_000)),
         "and one that is quick again is asked as before"
     );
+}
+
+#[test]
+fn what_a_node_said_grows_old_at_the_usual_pace_when_it_does_not_answer() {
+    let mut told = Told::new(Options::default());
+    let mut ended = |run, exit: Exit| {
+        let start = CommandStart {
+            run: RunId(run),
+            node: HEAD,
+            purpose: Purpose::Probe(ProbeId::Node),
+            command: Command::script("probe.node", "x", Vec::new(), Duration::from_secs(1)),
+        };
+        told.at(0, Source::Node(HEAD), EventKind::CommandStarted(start));
+        let done = CommandDone {
+            run: RunId(run),
+            exit,
+            stdout: Vec::new(),
+            stderr: Vec::new(),
+            took_ms: 10_000,
+        };
+        told.at(10_000, Source::Node(HEAD), EventKind::CommandDone(done));
+        node_every(&told.0, HEAD)
+    };
+    assert!(ended(1, Exit::Code(0)) > NODE_EVERY, "a slow answer is one");
+    assert_eq!(ended(2, Exit::TimedOut), NODE_EVERY);
 }
 
 #[test]

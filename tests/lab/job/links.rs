@@ -56,6 +56,13 @@ pub fn shown(lab: &Lab) {
     container(&operator, BACK, true);
     lab.say("  reset");
 
+    fault(&["docker-freeze", "spark1"]);
+    container(&operator, STALE, false);
+    assert_eq!(operator.now("node 0"), "up", "the host itself is well");
+    fault(&["docker-thaw", "spark1"]);
+    container(&operator, BACK, true);
+    lab.say("  a frozen engine");
+
     let slowest: u64 = operator.now("step").parse().unwrap_or(0);
     assert!(slowest < STEP, "the loop stood still for {slowest} ms");
     operator.stop();
