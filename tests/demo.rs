@@ -263,6 +263,19 @@ fn interrupted_says_what_goes_on(mut console: Child) {
         assert_ne!(told.read_line(&mut lines).expect("a line"), 0, "{lines}");
     }
     signal("-INT", &console);
+    let mut rest = String::new();
+    told.read_to_string(&mut rest).expect("all of it");
+    let last = rest.lines().last().expect("a last object");
+    let last: Value = serde_json::from_str(last).expect("a JSON object");
+    assert_eq!(
+        (last["event"].as_str(), last["outcome"].as_str()),
+        (Some("over"), Some("interrupted")),
+        "{last:#}"
+    );
+    assert!(
+        last["left"].to_string().contains("left running on spark-2: container "),
+        "{last:#}"
+    );
     let mut text = String::new();
     let mut said = console.stderr.take().expect("standard error is a pipe");
     said.read_to_string(&mut text).expect("all of it");
@@ -304,16 +317,27 @@ fn a_log_that_can_not_be_written_keeps_nobody_from_looking() {
 #[test]
 #[cfg(target_os = "linux")]
 fn a_result_that_could_not_be_written_is_a_failure() {
-    let full = std::fs::OpenOptions::new()
-        .write(true)
-        .open("/dev/full")
-        .expect("the full device");
-    let output = Command::new(env!("CARGO_BIN_EXE_bringup"))
-        .args(["config", "example"])
-        .stdout(full)
-        .stderr(Stdio::piped())
-        .output()
-        .expect("the program runs");
-    assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("standard output could not be written"));
+    for words in [
+        &["config", "example"][..],
+        &["demo", "--serve-only"],
+        &["--help"],
+        &["--version"],
+    ] {
+        let full = std::fs::OpenOptions::new()
+            .write(true)
+            .open("/dev/full")
+            .expect("the full device");
+        let output = Command::new(env!("CARGO_BIN_EXE_bringup"))
+            .args(words)
+            .stdout(full)
+            .stderr(Stdio::piped())
+            .output()
+            .expect("the program runs");
+        assert_eq!(output.status.code(), Some(1), "{words:?}");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            said.contains("standard output could not be written"),
+            "{words:?}: {said}"
+        );
+    }
 }

@@ -14,7 +14,7 @@ Exit codes:
   3    a configured hop or node could not be reached or refused us (wins over 4)
   4    reached, and the cluster is not serving
   130  ended by SIGINT (what was left running is said)
-  143  ended by SIGTERM (what was left running is said)";
+  143  ended by SIGTERM or SIGHUP (what was left running is said)";
 
 /// Words of `--log-level`.
 const LEVELS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use color_eyre::eyre::Result;
 
+use crate::domain::bench::Tally;
 use crate::domain::intent::Intent;
 use crate::domain::time::human;
 use crate::measure::Report;
@@ -58,7 +59,7 @@ async fn test(headless: &mut Headless, json: bool) -> Exit {
         s.bench.as_ref().is_some_and(|b| match b.phase {
             BenchPhase::Running => false,
             BenchPhase::Done(_) => b.saved.is_some() || !s.notices.is_empty(),
-            BenchPhase::Failed(_) => true,
+            BenchPhase::Failed(_) | BenchPhase::Cancelled => true,
         })
     };
     match headless.until(LONGEST, over).await {
@@ -73,7 +74,7 @@ async fn test(headless: &mut Headless, json: bool) -> Exit {
         return Exit::Failed;
     };
     match &bench.phase {
-        BenchPhase::Running => Exit::Failed,
+        BenchPhase::Running | BenchPhase::Cancelled => Exit::Failed,
         BenchPhase::Failed(why) => {
             out::error(&format!("the throughput test failed: {why}"));
             Exit::Failed
@@ -88,7 +89,7 @@ async fn test(headless: &mut Headless, json: bool) -> Exit {
                     out::json(&result);
                 }
                 Some(_) | None => {
-                    out::line(text(figures).trim_end());
+                    out::line(text(figures, bench.tally).trim_end());
                     if let Some(path) = &bench.saved {
                         out::line(&format!("saved as {path}"));
                     }
@@ -104,7 +105,7 @@ async fn test(headless: &mut Headless, json: bool) -> Exit {
 }
 
 /// The figures in a few lines for a person.
-fn text(report: &Report) -> String {
+fn text(report: &Report, tally: Option<Tally>) -> String {
     let mut text = String::new();
     let rate = |r: Option<f64>| r.map_or_else(|| "-".to_owned(), |v| format!("{v:.1}"));
     let ms = |d: Duration| format!("{:.1}", d.as_secs_f64() * 1000.0);
@@ -128,6 +129,12 @@ fn text(report: &Report) -> String {
         let _ok = writeln!(
             text,
             "              the server did not count all of them: some are chunks"
+        );
+    }
+    if let Some(counted) = tally.and_then(|t| t.server_tokens) {
+        let _ok = writeln!(
+            text,
+            "              the server itself counted {counted}, those of other clients among them"
         );
     }
     let rows = [

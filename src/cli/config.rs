@@ -5,7 +5,7 @@ use std::path::Path;
 
 use color_eyre::eyre::Result;
 
-use crate::config::types::Engine;
+use crate::config::types::{Engine, Login};
 use crate::config::{Config, EXAMPLE, place};
 use crate::domain::HopId;
 use crate::plan::way;
@@ -56,13 +56,7 @@ fn summary(config: &Config) -> String {
         name.map(|name| format!(" through {name}")).unwrap_or_default()
     };
     for jump in &config.ssh.jump {
-        let _ok = writeln!(
-            text,
-            "jump    {}: {}{}",
-            jump.name,
-            way::user_at(&jump.login),
-            hop(jump.via)
-        );
+        let _ok = writeln!(text, "jump    {}: {}{}", jump.name, dialled(&jump.login), hop(jump.via));
     }
     for node in &config.nodes {
         let _ok = writeln!(
@@ -70,7 +64,7 @@ fn summary(config: &Config) -> String {
             "{:<7} {}: {}{}{}, fabric {}, {} GPU",
             node.role.word(),
             node.name,
-            way::user_at(&node.login),
+            dialled(&node.login),
             hop(node.via),
             if node.relayed { " by its own key" } else { "" },
             node.fabric_address,
@@ -92,6 +86,12 @@ fn summary(config: &Config) -> String {
     text
 }
 
+/// Where a login goes; with the port, unless `ssh` would take that one by itself.
+fn dialled(login: &Login) -> String {
+    let port = login.ssh_port().map(|p| format!(" port {p}")).unwrap_or_default();
+    format!("{}{port}", way::user_at(login))
+}
+
 /// What the file names and this machine lacks. Not wrong as such: an agent may hold the key, and not every command needs the variable.
 fn lacks(config: &Config, home: &Path) -> Vec<String> {
     let logins = config.ssh.jump.iter().map(|h| &h.login);
@@ -109,4 +109,23 @@ fn lacks(config: &Config, home: &Path) -> Vec<String> {
     let unset = names.filter(|name| std::env::var_os(name).is_none_or(|v| v.is_empty()));
     all.extend(unset.map(|name| format!("note: the variable {name} is not set here")));
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config;
+
+    #[test]
+    fn a_summary_names_the_ports_that_are_not_the_usual_one() {
+        let mut config = config::parse(EXAMPLE, "config.example.toml").unwrap();
+        assert!(!summary(&config).contains(" port 22"));
+        config.ssh.jump[0].login.port = Some(2222);
+        config.nodes[1].login.port = Some(2022);
+        let text = summary(&config);
+        let jump = way::user_at(&config.ssh.jump[0].login);
+        let node = way::user_at(&config.nodes[1].login);
+        assert!(text.contains(&format!("{jump} port 2222")), "{text}");
+        assert!(text.contains(&format!("{node} port 2022 through ")), "{text}");
+    }
 }

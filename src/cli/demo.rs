@@ -62,6 +62,9 @@ async fn stay(cluster: &sim::Cluster) -> Result<Exit> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut hangup = signal(SignalKind::hangup())?;
     out::line(&cluster.config_path().display().to_string());
+    if out::lost() {
+        return Ok(Exit::Failed);
+    }
     out::say("the demo cluster runs until Ctrl-C; in another terminal: bringup --config PATH status");
     tokio::select! {
         // Ctrl-C is how this command ends when all is well.

@@ -17,7 +17,7 @@ pub enum Exit {
     NotServing,
     /// Ended by SIGINT.
     Interrupted,
-    /// Ended by SIGTERM.
+    /// Ended by SIGTERM or SIGHUP.
     Terminated,
 }
 

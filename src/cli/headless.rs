@@ -10,7 +10,8 @@ use crate::config::types::Node;
 use crate::domain::intent::Intent;
 use crate::domain::link::LinkState;
 use crate::domain::serving::Health;
-use crate::drive::{Console, ForFront, LEAVE_WAIT};
+use crate::domain::time::human;
+use crate::drive::{Console, ForFront, LEAVE_WAIT, Left};
 use crate::model::State;
 use crate::model::state::ServingState;
 
@@ -19,6 +20,10 @@ use super::out;
 
 /// Longest wait of `status` for the first answer of every node.
 pub(super) const FIRST_ANSWERS: Duration = Duration::from_secs(10);
+
+/// How much longer `status` waits for a connection that is being made when that time is over: where the configured limit of a handshake ends at the
+/// same moment, its word says why there is no answer.
+pub(super) const GRACE: Duration = Duration::from_millis(1500);
 
 /// Longest wait for the first answer of every node before something is done: what the configured limits give the farthest node, for a handshake with each
 /// hop, one with the node, and a command.
@@ -116,12 +121,18 @@ impl Headless {
 
     /// Ends the console. No further step begins; commands in flight on a node are waited for a little, unless the program was told to end or is
     /// interrupted once more. What they are is said of those that had to be cut short.
-    pub(super) async fn leave(mut self, exit: Exit) -> Exit {
+    pub(super) async fn leave(self, exit: Exit) -> Exit {
+        self.leave_telling(exit, |_left| {}).await
+    }
+
+    /// Ends the console as [`Headless::leave`] does, and hands on what is left.
+    pub(super) async fn leave_telling(mut self, exit: Exit, tell: impl FnOnce(&Left)) -> Exit {
         self.console.intent(Intent::Quit);
         if exit != Exit::Terminated {
             let _late = tokio::time::timeout(LEAVE_WAIT, self.last_commands()).await;
         }
         let left = self.console.shutdown().await;
+        tell(&left);
         out::left(&left, matches!(exit, Exit::Interrupted | Exit::Terminated));
         exit
     }
@@ -134,6 +145,13 @@ impl Headless {
             }
         }
     }
+}
+
+/// Whether a connection is being made.
+pub(super) fn connecting(state: &State) -> bool {
+    let nodes = state.observed.nodes.iter().map(|n| &n.link);
+    let mut all = state.hops.iter().chain(nodes);
+    all.any(|link| *link == LinkState::Connecting)
 }
 
 /// Whether the server's state rests on what was asked since the start: rates from two scrapes where there is something to scrape.
@@ -175,14 +193,22 @@ pub(super) fn unreachable(state: &State) -> Vec<String> {
         .map(|n| n.name.as_str())
         .zip(state.observed.nodes.iter().map(|n| &n.link));
     let mut all = Vec::new();
-    for (name, link) in hops.chain(nodes) {
+    let last = state.hop_errors.iter().chain(state.nodes.iter().map(|n| &n.last_error));
+    for ((name, link), last) in hops.chain(nodes).zip(last) {
         match link {
             LinkState::Up | LinkState::Silent { .. } => {}
             LinkState::Down { error, .. } => {
                 let fix = error.fix.as_ref().map(|f| format!("\n  {f}")).unwrap_or_default();
                 all.push(format!("{name}: {}{fix}", error.text));
             }
-            LinkState::Idle | LinkState::Connecting | LinkState::Asking => all.push(format!("{name}: no answer yet")),
+            LinkState::Idle | LinkState::Connecting | LinkState::Asking => {
+                let waited = human(state.now.stamp.since(state.started.stamp));
+                let last = last
+                    .as_ref()
+                    .map(|l| format!("; last: {}", l.error.text))
+                    .unwrap_or_default();
+                all.push(format!("{name}: no answer yet, after {waited}{last}"));
+            }
         }
     }
     all

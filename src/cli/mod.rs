@@ -19,6 +19,7 @@ mod run;
 mod start;
 mod status;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -35,8 +36,14 @@ pub fn main() -> ExitCode {
         Err(error) => {
             // Help and version are no errors; clap knows which stream each belongs to.
             let code = if error.use_stderr() { Exit::Usage } else { Exit::Done };
-            let _closed = error.print();
-            return code.into();
+            let printed = error.print().and_then(|()| std::io::stdout().flush());
+            return match printed {
+                Err(why) if code == Exit::Done && why.kind() != std::io::ErrorKind::BrokenPipe => {
+                    out::error(&format!("standard output could not be written: {why}"));
+                    Exit::Failed.into()
+                }
+                Ok(()) | Err(_) => code.into(),
+            };
         }
     };
     if let Err(error) = color_eyre::install() {

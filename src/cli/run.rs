@@ -7,7 +7,7 @@ use crate::domain::effect::RunOutcome;
 use crate::domain::intent::{Action, Intent};
 use crate::domain::load::Stage;
 use crate::domain::step::{StepEvent, StepEventKind, StepOutcome};
-use crate::drive::ForFront;
+use crate::drive::{ForFront, Left};
 use crate::model::State;
 use crate::model::state::ServingState;
 use crate::plan::{Plan, StepKind};
@@ -46,7 +46,13 @@ async fn run(args: &Args, action: Action, yes: bool, json: bool) -> Result<Exit>
     let _log = logfile::start(&args.log_level);
     let mut headless = Headless::new(start::open(args, config, true).await?)?;
     let exit = steps(&mut headless, action, yes, json).await;
-    Ok(headless.leave(exit).await)
+    let now = headless.console.now();
+    let tell = |left: &Left| {
+        if json && matches!(exit, Exit::Interrupted | Exit::Terminated) {
+            out::json(&report::step::interrupted(&left.cut_short, &left.goes_on, now));
+        }
+    };
+    Ok(headless.leave_telling(exit, tell).await)
 }
 
 async fn steps(headless: &mut Headless, action: Action, yes: bool, json: bool) -> Exit {
@@ -58,7 +64,7 @@ async fn steps(headless: &mut Headless, action: Action, yes: bool, json: bool) -
     let Some(shown) = headless.console.state().plan.clone() else {
         return Exit::Failed;
     };
-    show(headless, &shown, json);
+    show(headless, &shown, !yes, json);
     let lost = unreachable(headless.console.state());
     for line in &lost {
         out::say(line);
@@ -135,12 +141,12 @@ fn goes_on_without(action: Action, state: &State, shown: &Plan) -> bool {
     }
 }
 
-fn show(headless: &Headless, shown: &Plan, json: bool) {
+fn show(headless: &Headless, shown: &Plan, whole: bool, json: bool) {
     if json {
         out::json(&report::step::plan(shown, headless.console.now()));
         return;
     }
-    out::say(&plan::text(shown, &headless.console.state().config));
+    out::say(&plan::text(shown, &headless.console.state().config, whole));
 }
 
 fn tell(headless: &Headless, event: &StepEvent, shown: &Plan, json: bool) {

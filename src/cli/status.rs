@@ -1,9 +1,11 @@
 //! `status`: what is running, and how fast.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 
 use color_eyre::eyre::Result;
 
+use crate::domain::{NodeId, Reading};
 use crate::model::State;
 use crate::model::schedule::{node_every, ray_every};
 use crate::model::state::ServingState;
@@ -11,7 +13,7 @@ use crate::report;
 
 use super::args::Args;
 use super::exit::Exit;
-use super::headless::{FIRST_ANSWERS, Headless, Waited, server_answered, unreachable};
+use super::headless::{FIRST_ANSWERS, GRACE, Headless, Waited, connecting, server_answered, unreachable};
 use super::{logfile, out, start};
 
 /// `bringup status`.
@@ -25,9 +27,11 @@ pub(super) async fn status(args: &Args, json: bool) -> Result<Exit> {
     };
     let _log = logfile::start(&args.log_level);
     let mut headless = Headless::new(start::open(args, config, true).await?)?;
-    let waited = headless
-        .until(FIRST_ANSWERS, |s| s.nodes_answered() && server_answered(s))
-        .await;
+    let answered = |s: &State| s.nodes_answered() && server_answered(s);
+    let mut waited = headless.until(FIRST_ANSWERS, answered).await;
+    if matches!(waited, Waited::Late) {
+        waited = headless.until(GRACE, |s| answered(s) || !connecting(s)).await;
+    }
     let exit = match waited {
         Waited::Signal(exit) => exit,
         // What has not answered by now is shown as that.
@@ -88,7 +92,7 @@ fn text(state: &State) -> String {
             Some(Some(c)) => format!("{} {:?}", c.name, c.state).to_lowercase(),
             Some(None) => format!("no container {}", config.container.name),
             None => {
-                let why = seen.containers.reason().unwrap_or("the last answer is old");
+                let why = why(state, id, &seen.containers);
                 format!("container unknown ({why})")
             }
         };
@@ -99,7 +103,7 @@ fn text(state: &State) -> String {
             Some(Some(seen)) => format!("alive in Ray with {} GPU instead of {}", seen.gpus, node.gpus),
             Some(None) => "not in Ray".to_owned(),
             None => {
-                let why = state.observed.ray.reason().unwrap_or("the last answer is old");
+                let why = why(state, config.head(), &state.observed.ray);
                 format!("Ray unknown ({why})")
             }
         };
@@ -125,14 +129,23 @@ fn text(state: &State) -> String {
     text
 }
 
+/// Why what a node would tell is not known now.
+fn why<'a, T>(state: &'a State, node: NodeId, reading: &'a Reading<T>) -> Cow<'a, str> {
+    if reading.value().is_some() {
+        return Cow::Borrowed("the last answer is old");
+    }
+    state.why_absent(node, reading)
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
     use crate::config::{self, EXAMPLE};
     use crate::domain::Now;
-    use crate::domain::link::LinkState;
+    use crate::domain::link::{LinkError, LinkErrorKind, LinkState};
     use crate::model::Options;
+    use crate::model::state::LastError;
 
     use super::*;
 
@@ -144,6 +157,32 @@ mod tests {
             node.link = LinkState::Up;
         }
         state
+    }
+
+    #[test]
+    fn what_a_lost_node_would_tell_is_unknown_because_it_is_lost() {
+        let mut state = all_up(false);
+        assert!(text(&state).contains("container unknown (not asked yet), Ray unknown (not asked yet)"));
+        let error = LinkError {
+            kind: LinkErrorKind::Unreachable,
+            text: "spark-1 does not answer".into(),
+            fix: None,
+        };
+        // It was down, and is tried again.
+        state.nodes[0].last_error = Some(LastError {
+            error,
+            at: state.now.stamp,
+        });
+        state.observed.nodes[0].link = LinkState::Connecting;
+        let text = text(&state);
+        for part in [
+            "container unknown (spark-1 can't be reached), Ray unknown (spark-1 can't be reached)",
+            "server is unknown: spark-1 can't be reached",
+            "! spark-1: no answer yet, after ",
+            "; last: spark-1 does not answer",
+        ] {
+            assert!(text.contains(part), "{part}\n{text}");
+        }
     }
 
     #[test]

@@ -31,6 +31,8 @@ pub struct BenchView {
     pub report: Option<Report>,
     /// File of the result.
     pub saved: Option<String>,
+    /// Whether the operator wants it to end.
+    pub cancelled: bool,
     /// What the server itself counted, once it is over.
     pub tally: Option<Tally>,
     /// Figures while it runs.
@@ -47,6 +49,8 @@ pub enum BenchPhase {
     Done(Duration),
     /// It could not go on.
     Failed(String),
+    /// The operator ended it.
+    Cancelled,
 }
 
 impl BenchView {
@@ -62,6 +66,7 @@ impl BenchView {
             phase: BenchPhase::Running,
             report: None,
             saved: None,
+            cancelled: false,
             tally: None,
             live: Live::default(),
         }
@@ -92,6 +97,8 @@ impl BenchView {
             }
             BenchEvent::Tally(tally) => self.tally = Some(tally),
             BenchEvent::Saved(path) => self.saved = Some(path),
+            // A test that is told to end says that it failed.
+            BenchEvent::Failed(_) if self.cancelled => self.phase = BenchPhase::Cancelled,
             BenchEvent::Failed(why) => self.phase = BenchPhase::Failed(why),
         }
     }
@@ -134,5 +141,26 @@ mod tests {
             duration: Duration::from_secs(11),
         });
         assert!(!view.running());
+    }
+
+    #[test]
+    fn a_test_that_the_operator_ends_did_not_fail() {
+        let profile = BenchProfile {
+            requests: 1,
+            concurrency: 1,
+            prompt_tokens: 1,
+            output_tokens: 1,
+            warmup: 0,
+            request_limit: Duration::from_secs(1),
+        };
+        for (cancelled, phase) in [
+            (true, BenchPhase::Cancelled),
+            (false, BenchPhase::Failed("cancelled".into())),
+        ] {
+            let mut view = BenchView::new(profile.clone(), Stamp(0));
+            view.cancelled = cancelled;
+            view.take(BenchEvent::Failed("cancelled".into()));
+            assert_eq!(view.phase, phase);
+        }
     }
 }

@@ -18,6 +18,7 @@ const QUESTIONS: usize = 32;
 
 /// Takes an intent.
 pub(super) fn take(state: &mut State, intent: Intent, effects: &mut Vec<Effect>) {
+    state.pressed = state.now.stamp;
     match intent {
         Intent::Plan(action) => show_plan(state, action),
         Intent::StopMenu => open(state, Mode::StopMenu),
@@ -91,7 +92,8 @@ fn unset(plan: &Plan, unset: &[String]) -> Vec<Refusal> {
 
 /// A test that runs is cancelled; else what one would send is shown.
 fn bench(state: &mut State, effects: &mut Vec<Effect>) {
-    if state.bench.as_ref().is_some_and(BenchView::running) {
+    if let Some(bench) = state.bench.as_mut().filter(|b| b.running()) {
+        bench.cancelled = true;
         effects.push(Effect::CancelBench);
     } else {
         open(state, Mode::Test);

@@ -19,6 +19,7 @@ pub mod state;
 mod tests;
 mod update;
 pub mod way;
+mod why;
 
 pub use state::{Options, State};
 pub use update::update;

@@ -15,7 +15,7 @@ use super::update::notice;
 
 /// Starts the shown plan.
 pub(super) fn confirm(state: &mut State, effects: &mut Vec<Effect>) {
-    if under_way(state) {
+    if state.run_under_way() {
         notice(
             state,
             Source::Operator,
@@ -113,11 +113,6 @@ fn perform(state: &mut State, todo: Vec<Do>, effects: &mut Vec<Effect>) {
             Do::Over(outcome) => over(state, outcome, effects),
         }
     }
-}
-
-/// Whether a run goes on.
-pub(super) fn under_way(state: &State) -> bool {
-    state.run.as_ref().is_some_and(|run| run.outcome().is_none())
 }
 
 /// Whether a run that stops the server goes on: what the server says on its way out is then no failure.

@@ -11,7 +11,6 @@ use crate::domain::ray::RayVia;
 use crate::domain::serving::{Health, ServerProbe};
 use crate::domain::{NodeId, Stamp};
 
-use super::run;
 use super::server::{self, proven};
 use super::state::State;
 
@@ -175,5 +174,5 @@ fn needs_token(state: &State, now: Stamp) -> bool {
         .token_asked
         .is_none_or(|at| state.token_failed.is_some() && now.since(at) >= TOKEN_AGAIN);
     // A run asks for its own.
-    looked && open && !state.options.no_probe && !proven(state) && !run::under_way(state)
+    looked && open && !state.options.no_probe && !proven(state) && !state.run_under_way()
 }

@@ -6,7 +6,6 @@ use crate::domain::serving::{Health, MetricsSample, ServerFacts, TOKEN_ASKED};
 use crate::domain::{Reading, Stamp};
 
 use super::load::failures;
-use super::run;
 use super::schedule::{HEALTH_EVERY, ray_every};
 use super::state::{ServerView, ServingState, State};
 
@@ -121,7 +120,7 @@ pub(super) fn settle(state: &mut State, now: Stamp, effects: &mut Vec<Effect>) {
         return;
     }
     // A run tells how it ended itself.
-    if !run::under_way(state) {
+    if !state.run_under_way() {
         effects.extend(news(state, &next).map(Effect::Notify));
     }
     state.awaited = match next {
@@ -129,6 +128,7 @@ pub(super) fn settle(state: &mut State, now: Stamp, effects: &mut Vec<Effect>) {
         ServingState::Ready => false,
         ServingState::Answering | ServingState::Degraded(_) | ServingState::Unknown => state.awaited,
     };
+    state.server.found = state.server.state == ServingState::Unknown;
     state.server.state = next;
     state.server.since = now;
 }

@@ -9,11 +9,10 @@ use crate::config::Config;
 use crate::domain::command::{Command, Exit};
 use crate::domain::event::Purpose;
 use crate::domain::intent::{Mode, Pane};
-use crate::domain::link::LinkState;
+use crate::domain::link::{LinkError, LinkState};
 use crate::domain::observed::Observed;
 use crate::domain::problem::Problem;
 use crate::domain::question::Question;
-use crate::domain::serving::Health;
 use crate::domain::{NodeId, Now, Reading, RunId, Source, Stamp};
 use crate::plan::{Machine, Plan};
 
@@ -45,6 +44,8 @@ pub struct State {
     pub observed: Observed,
     /// Jump hosts, in the config's order.
     pub hops: Vec<LinkState>,
+    /// Why each jump host was down last, while it is not up again.
+    pub hop_errors: Vec<Option<LastError>>,
     /// Nodes, in the config's order.
     pub nodes: Vec<NodeView>,
     /// The model server.
@@ -61,6 +62,8 @@ pub struct State {
     pub notices: VecDeque<Notice>,
     /// The latest throughput test.
     pub bench: Option<BenchView>,
+    /// When the operator pressed a key that means something last.
+    pub pressed: Stamp,
     /// The screen.
     pub screen: Screen,
     /// Whether the console is leaving.
@@ -97,12 +100,23 @@ pub struct NodeView {
     pub log: LogMeta,
     /// Since when commands could run on it; `None` when they can't.
     pub linked_at: Option<Stamp>,
+    /// Why the connection was down last, while it is not up again.
+    pub last_error: Option<LastError>,
     /// What the latest probes found wrong.
     pub problems: Vec<Problem>,
     /// GPU utilisation in percent, the mean over the node's GPUs.
     pub utilization: Series,
     /// Memory in use in GiB: the GPUs' own, or the host's where the GPU shares it.
     pub memory: Series,
+}
+
+/// Why a connection was down last: the try that is under way may end in the same.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LastError {
+    /// Why.
+    pub error: LinkError,
+    /// When it was found.
+    pub at: Stamp,
 }
 
 /// Where a node's log stands.
@@ -123,6 +137,8 @@ pub struct ServerView {
     pub state: ServingState,
     /// Since when.
     pub since: Stamp,
+    /// Whether that is only since when it is known: it was found so, not seen to become so.
+    pub found: bool,
     /// Generated tokens per second, from two scrapes.
     pub generation: Reading<f64>,
     /// Prompt tokens per second, from two scrapes.
@@ -274,6 +290,7 @@ impl State {
         let nodes = config.nodes.len();
         Self {
             hops: vec![LinkState::Idle; config.ssh.jump.len()],
+            hop_errors: vec![None; config.ssh.jump.len()],
             nodes: vec![NodeView::default(); nodes],
             observed: Observed::of(nodes),
             config,
@@ -288,6 +305,7 @@ impl State {
             questions: VecDeque::new(),
             notices: VecDeque::new(),
             bench: None,
+            pressed: started.stamp,
             screen: Screen::default(),
             quit: Quit::No,
             token_failed: None,
@@ -320,18 +338,10 @@ impl State {
         runs || self.server.state == ServingState::Loading || self.server.state.answers()
     }
 
-    /// Why the model server is not as it should be, or why nobody knows how it is.
+    /// Whether a run goes on.
     #[must_use]
-    pub fn server_why(&self) -> Option<&str> {
-        match &self.server.state {
-            ServingState::Degraded(why) | ServingState::Failed(why) => Some(why),
-            ServingState::Unknown => match self.observed.server.health.value() {
-                Some(Health::Unreachable(why)) => Some(why),
-                Some(Health::Ok | Health::Refused | Health::Status(_)) => None,
-                None => self.observed.server.health.reason(),
-            },
-            ServingState::Down | ServingState::Loading | ServingState::Answering | ServingState::Ready => None,
-        }
+    pub fn run_under_way(&self) -> bool {
+        self.run.as_ref().is_some_and(|run| run.outcome().is_none())
     }
 
     /// Why a throughput test can't be started now; `None` when it can.

@@ -6,7 +6,7 @@ use crate::domain::link::LinkState;
 use crate::domain::{NodeId, Source, Stamp};
 
 use super::state::{NOTICES, Notice, State};
-use super::{commands, facts, intents, run, schedule, server};
+use super::{commands, facts, intents, run, schedule, server, why};
 
 /// Takes one event. What must be done about it comes back in order.
 pub fn update(state: &mut State, event: Event) -> Vec<Effect> {
@@ -94,6 +94,9 @@ fn take_link(state: &mut State, source: Source, link: LinkState) {
             if let Some(slot) = state.hops.get_mut(hop.index()) {
                 *slot = link;
             }
+            if let (Some(last), Some(link)) = (state.hop_errors.get_mut(hop.index()), state.hops.get(hop.index())) {
+                *last = why::last_error(last.take(), link, now);
+            }
         }
         Source::Node(node) => {
             let (Some(seen), Some(view)) = (
@@ -102,6 +105,7 @@ fn take_link(state: &mut State, source: Source, link: LinkState) {
             ) else {
                 return;
             };
+            view.last_error = why::last_error(view.last_error.take(), &link, now);
             view.linked_at = linked_at(view.linked_at, &link, now);
             let usable = link.usable();
             seen.link = link;

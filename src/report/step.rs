@@ -69,3 +69,29 @@ pub fn step(event: &StepEvent, plan: &Plan, now: Now) -> Value {
 pub fn over(outcome: RunOutcome, now: Now) -> Value {
     json!({ "at": timestamp(now), "event": "over", "outcome": outcome })
 }
+
+/// The end that a signal makes: whatever a run was at, and what goes on without the console, a line each.
+#[must_use]
+pub fn interrupted(cut_short: &[String], goes_on: &[String], now: Now) -> Value {
+    json!({
+        "at": timestamp(now),
+        "event": "over",
+        "outcome": "interrupted",
+        "cut_short": cut_short,
+        "left": goes_on,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_by_a_signal_says_what_is_left() {
+        let said = interrupted(&["a".into()], &["b".into(), "c".into()], Now::default());
+        assert_eq!(said["event"], "over");
+        assert_eq!(said["outcome"], "interrupted");
+        assert_eq!(said["cut_short"], json!(["a"]));
+        assert_eq!(said["left"], json!(["b", "c"]));
+    }
+}

@@ -15,14 +15,22 @@ use super::regions::Regions;
 use super::standing::Mark;
 use super::widgets::boxes::frame;
 use super::widgets::row::Row;
-use super::words::{NOTHING, latency, number, seconds};
+use super::widgets::wrap::wrap;
+use super::words::{NOTHING, count, latency, number, seconds};
 
 /// Width of the names of values.
 const LABEL: usize = 8;
 
+/// Cells before the name of the result's file: the label and the gap after it.
+const SAVED: u16 = 10;
+
 /// Rows that the pane wants, frame included.
 pub(super) fn height(scene: &Scene<'_>) -> u16 {
-    let rows = scene.state.bench.as_ref().map_or(0, |bench| rows(scene, bench).len());
+    let rows = scene
+        .state
+        .bench
+        .as_ref()
+        .map_or(0, |bench| rows(scene, bench, u16::MAX).len());
     u16::try_from(rows).unwrap_or(u16::MAX).saturating_add(2)
 }
 
@@ -31,7 +39,7 @@ pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect, regio
     let Some(bench) = &scene.state.bench else { return };
     let inner = frame(canvas, area, scene.border(Pane::Bench), title(scene, bench), Row::new());
     regions.panes.push((Pane::Bench, area));
-    for (y, row) in (inner.y..inner.bottom()).zip(rows(scene, bench)) {
+    for (y, row) in (inner.y..inner.bottom()).zip(rows(scene, bench, inner.width.saturating_sub(2))) {
         row.draw(canvas, inner.x + 1, y, inner.width.saturating_sub(2));
     }
 }
@@ -47,6 +55,7 @@ fn title<'a>(scene: &Scene<'a>, bench: &BenchView) -> Row<'a> {
         ),
         BenchPhase::Done(took) => (Mark::Yes, format!("done in {}", seconds(*took))),
         BenchPhase::Failed(_) => (Mark::Bad, "failed".to_owned()),
+        BenchPhase::Cancelled => (Mark::Stopped, "cancelled".to_owned()),
     };
     row.put(1, format!("{} {word}", mark.glyph()), mark.style(look));
     if bench.running() {
@@ -55,7 +64,8 @@ fn title<'a>(scene: &Scene<'a>, bench: &BenchView) -> Row<'a> {
     row.over_border()
 }
 
-fn rows<'a>(scene: &Scene<'a>, bench: &'a BenchView) -> Vec<Row<'a>> {
+/// The rows, the ones that matter most first: as many as fit are drawn.
+fn rows<'a>(scene: &Scene<'a>, bench: &'a BenchView, width: u16) -> Vec<Row<'a>> {
     let look = scene.look;
     let mut rows = Vec::new();
     if let BenchPhase::Failed(why) = &bench.phase {
@@ -66,14 +76,29 @@ fn rows<'a>(scene: &Scene<'a>, bench: &'a BenchView) -> Vec<Row<'a>> {
     rows.push(output(scene, bench));
     rows.push(times(scene, bench));
     rows.push(progress(scene, bench));
-    rows.push(profile(scene, bench));
     if let Some(file) = &bench.saved {
-        let mut row = Row::new();
-        row.put(0, label("saved"), look.label());
-        row.put(0, file.as_str(), look.text());
-        rows.push(row);
+        rows.extend(saved(scene, file, width));
     }
+    rows.push(profile(scene, bench));
     rows
+}
+
+/// The file of the result; all of its name where the pane has the screen.
+fn saved<'a>(scene: &Scene<'a>, file: &'a str, width: u16) -> Vec<Row<'a>> {
+    let look = scene.look;
+    let room = width.saturating_sub(SAVED).max(1);
+    let pieces = if scene.state.screen.zoom {
+        wrap(file, room)
+    } else {
+        vec![file.to_owned()]
+    };
+    let row = |(i, piece): (usize, String)| {
+        let mut row = Row::new();
+        row.put(0, label(if i == 0 { "saved" } else { "" }), look.label());
+        row.put(0, piece, look.text());
+        row
+    };
+    pieces.into_iter().enumerate().map(row).collect()
 }
 
 fn label(name: &str) -> String {
@@ -112,7 +137,7 @@ fn output<'a>(scene: &Scene<'a>, bench: &BenchView) -> Row<'a> {
     row.put(0, label("output"), look.label());
     let rate = match &bench.phase {
         BenchPhase::Done(took) => final_rate(bench, *took),
-        BenchPhase::Running | BenchPhase::Failed(_) => bench.live.output_rate(),
+        BenchPhase::Running | BenchPhase::Failed(_) | BenchPhase::Cancelled => bench.live.output_rate(),
     };
     let text = rate.map_or_else(|| NOTHING.to_owned(), number);
     row.put(
@@ -121,20 +146,27 @@ fn output<'a>(scene: &Scene<'a>, bench: &BenchView) -> Row<'a> {
         if rate.is_some() { look.strong() } else { look.dim() },
     );
     if let (true, Some(now)) = (bench.running(), bench.live.recent_rate()) {
-        row.put(1, format!("now {}", number(now)), look.text());
+        row.put(1, format!("now {} tok/s", number(now)), look.text());
+    }
+    if matches!(bench.phase, BenchPhase::Done(_)) {
+        row.put(1, format!("{} tokens", count(tokens(bench))), look.text());
+        if let Some(counted) = bench.tally.and_then(|t| t.server_tokens) {
+            row.put(1, format!("server counted {}", count(counted)), look.text());
+        }
     }
     row
 }
 
 /// Output tokens of the requests that succeeded, over the time of the test.
 fn final_rate(bench: &BenchView, took: Duration) -> Option<f64> {
-    let tokens: u64 = bench
-        .records
-        .iter()
-        .filter(|r| r.error.is_none())
-        .map(|r| r.output_tokens)
-        .sum();
+    let tokens = tokens(bench);
     crate::measure::report::rate(tokens, took).filter(|_| tokens > 0)
+}
+
+/// Output tokens of the requests that succeeded.
+fn tokens(bench: &BenchView) -> u64 {
+    let good = bench.records.iter().filter(|r| r.error.is_none());
+    good.map(|r| r.output_tokens).sum()
 }
 
 fn times<'a>(scene: &Scene<'a>, bench: &BenchView) -> Row<'a> {

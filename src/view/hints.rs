@@ -22,7 +22,7 @@ pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect) {
     } else if asks && secret {
         typing()
     } else {
-        bound(scene.state.screen.mode, !refused(scene))
+        bound(scene.state.screen.mode, !refused(scene), scene.state.run_under_way())
     };
     for (i, (rank, key, word)) in keys.into_iter().enumerate() {
         let spans = vec![
@@ -51,11 +51,13 @@ type Keys = Vec<(u8, &'static str, &'static str)>;
 /// The key that counts everywhere and always.
 const LEAVE: (u8, &str, &str) = (1, "Ctrl-C", "quit");
 
-fn bound(mode: Mode, confirms: bool) -> Keys {
+fn bound(mode: Mode, confirms: bool, under_way: bool) -> Keys {
     let runs = |b: &Binding| b.chords.iter().any(|(_, p)| *p == Press::Intent(Intent::Confirm));
+    let stops = |b: &Binding| b.chords.iter().any(|(_, p)| *p == Press::Intent(Intent::StopRun));
     let hints = input::hints(mode)
         .into_iter()
         .filter(|b| confirms || !runs(b))
+        .filter(|b| under_way || !stops(b))
         .enumerate();
     hints
         .map(|(i, b)| {

@@ -30,6 +30,9 @@ const LOW_PANE: u16 = 5;
 /// Rows of a pane below the nodes on a screen with room.
 const PANE: u16 = 8;
 
+/// Rows of the throughput test's pane on a low screen, frame included: the file of its result is among them.
+const LOW_TEST: u16 = 6;
+
 /// Screen height from which there is room.
 const ROOMY: u16 = 32;
 
@@ -96,7 +99,7 @@ fn panes(scene: &Scene<'_>, canvas: &mut Canvas<'_>, mut rest: Rect, screen: Rec
     let bench = scene.state.bench.is_some();
     let beside = screen.width >= THREE_COLUMNS;
     if bench && !beside && rest.height >= NODES + height {
-        let wanted = bench::height(scene).min(if screen.height >= ROOMY { PANE } else { LOW_PANE });
+        let wanted = bench::height(scene).min(if screen.height >= ROOMY { PANE } else { LOW_TEST });
         let area = take_bottom(&mut rest, wanted);
         bench::draw(scene, canvas, area, regions);
     }

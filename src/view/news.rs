@@ -5,12 +5,12 @@ use std::time::Duration;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use crate::domain::Stamp;
 use crate::domain::effect::RunOutcome;
 use crate::domain::event::Purpose;
 use crate::domain::intent::Mode;
+use crate::domain::{Source, Stamp};
 use crate::model::State;
-use crate::model::state::{Quit, ServingState};
+use crate::model::state::{Notice, Quit, ServingState};
 use crate::plan::{Machine, StepState};
 
 use super::Scene;
@@ -78,7 +78,16 @@ fn notice(scene: &Scene<'_>) -> Option<(String, Style)> {
     let age = scene.now.stamp.since(notice.at.stamp);
     let who = words::source(scene.state, notice.source);
     let text = format!("{who}: {}  ({} ago)", notice.text, words::seconds(age));
-    (age < NOTICE).then(|| (text, scene.look.warn()))
+    (age < NOTICE && !answered(scene.state, notice)).then(|| (text, scene.look.warn()))
+}
+
+/// Whether a notice that answered a key has done so: it goes with the next key, and when what it spoke of may have changed.
+fn answered(state: &State, notice: &Notice) -> bool {
+    let at = notice.at.stamp;
+    let run_over = state.run.as_ref().filter(|run| run.outcome().is_some());
+    let ended = run_over.and_then(|run| run.steps().iter().filter_map(|s| s.ended).max());
+    let since = [Some(state.pressed), Some(state.server.since), ended];
+    notice.source == Source::Operator && since.into_iter().flatten().any(|changed| changed > at)
 }
 
 /// The latest run, when its steps are not on the screen.
@@ -131,6 +140,9 @@ fn next(scene: &Scene<'_>) -> Option<(String, Style)> {
 
 fn suggestion(state: &State, now: Stamp) -> Option<&'static str> {
     let linked = state.observed.nodes.iter().any(|n| n.link.usable());
+    if !linked && state.config.node_ids().all(|id| state.lost(id)) {
+        return Some("nothing can be reached: the panes say why; n tries again now");
+    }
     if !linked {
         return Some("connecting; nothing runs on a node before you have seen its plan");
     }
@@ -157,6 +169,8 @@ fn suggestion(state: &State, now: Stamp) -> Option<&'static str> {
         Mark::Yes => Some("the cluster is whole: S serves the model"),
         Mark::Busy => Some("the head's container runs and is not in Ray yet"),
         Mark::Bad => Some("the head's container is broken: its log says why; U shows what it takes"),
-        Mark::Unknown => Some("looking at the nodes; nothing runs on one before you have seen its plan"),
+        Mark::Unknown | Mark::Stopped => {
+            Some("looking at the nodes; nothing runs on one before you have seen its plan")
+        }
     }
 }

@@ -15,7 +15,7 @@ use super::regions::Regions;
 use super::standing::Mark;
 use super::widgets::boxes::frame;
 use super::widgets::row::Row;
-use super::words::{plural, reason, seconds};
+use super::words::{plural, seconds};
 
 /// Draws the pane.
 pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect, regions: &mut Regions) {
@@ -73,7 +73,7 @@ fn rows<'a>(scene: &Scene<'a>) -> Vec<(bool, Row<'a>)> {
     let (state, look) = (scene.state, scene.look);
     let Some(ray) = state.observed.ray.value() else {
         let mut row = Row::new();
-        let why = reason(&state.observed.ray);
+        let why = state.why_absent(state.config.head(), &state.observed.ray);
         row.put(0, format!("nothing known: {why}"), look.dim());
         let mut rows = vec![(false, row)];
         rows.extend(state.config.node_ids().map(|id| (true, awaited(scene, id))));

@@ -1,5 +1,6 @@
 //! The model server: where it stands, how to reach it, how fast it is.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use ratatui::layout::Rect;
@@ -22,7 +23,7 @@ use super::regions::Regions;
 use super::standing;
 use super::widgets::boxes::frame;
 use super::widgets::row::{History, Row};
-use super::words::{NOTHING, number, reason, seconds};
+use super::words::{NOTHING, number, seconds};
 
 /// Time that the history of rates covers.
 const HISTORY: Duration = Duration::from_secs(300);
@@ -53,7 +54,8 @@ fn title<'a>(scene: &Scene<'a>) -> Row<'a> {
         mark.style(look),
     );
     let since = scene.now.stamp.since(state.server.since);
-    row.put(2, seconds(since), look.text());
+    let known = if state.server.found { "known for " } else { "" };
+    row.put(2, format!("{known}{}", seconds(since)), look.text());
     let age = Age::of(&state.observed.server.health, HEALTH_EVERY, scene.now.stamp);
     age.title(look, &mut row);
     row.over_border()
@@ -104,16 +106,21 @@ fn trouble<'a>(scene: &Scene<'a>) -> Option<Row<'a>> {
             let health = &state.observed.server.health;
             let head = state.config.head();
             let linked = state.observed.node(head).is_some_and(|n| n.link.usable());
-            let why = match health.reason() {
-                Some(why) => why,
-                None if linked => "the head has not answered for a while",
-                None => "there is no connection to the head",
+            let why = match health.value() {
+                None => state.why_absent(head, health),
+                Some(_) if linked => "the head has not answered for a while".into(),
+                Some(_) => "there is no connection to the head".into(),
             };
             row.put(0, format!("nothing known: {why}"), look.dim());
         }
         ServingState::Down | ServingState::Loading | ServingState::Answering | ServingState::Ready => return None,
     }
     Some(row)
+}
+
+/// Why a value of the server is not known.
+fn why<'a, T>(scene: &Scene<'a>, reading: &'a Reading<T>) -> Cow<'a, str> {
+    scene.state.why_absent(scene.state.config.head(), reading)
 }
 
 fn label(name: &str) -> String {
@@ -137,7 +144,7 @@ fn rates<'a>(scene: &Scene<'a>) -> Row<'a> {
     }
     history(scene, &server.generation_history, look.chart_generation(), &mut row);
     if server.generation.value().is_none() {
-        row.put(1, reason(&server.generation), look.dim());
+        row.put(1, why(scene, &server.generation), look.dim());
     }
     row
 }
@@ -165,7 +172,7 @@ fn rate<'a>(
     let (text, style) = speed(scene, reading);
     row.put(0, format!("{text:>12}"), style);
     if !history(scene, series, chart, &mut row) && reading.value().is_none() {
-        row.put(1, reason(reading), look.dim());
+        row.put(1, why(scene, reading), look.dim());
     }
     let age = Age::of(reading, METRICS_EVERY, scene.now.stamp);
     age.note(look, &mut row);
@@ -185,7 +192,7 @@ fn history<'a>(scene: &Scene<'a>, series: &'a Series, style: Style, row: &mut Ro
         style,
     };
     row.spark(2, history, (10, 60));
-    row.put(4, format!("max {}", number(top)), scene.look.dim());
+    row.put(4, format!("max {} tok/s", number(top)), scene.look.dim());
     true
 }
 
@@ -255,6 +262,18 @@ fn proof<'a>(scene: &Scene<'a>) -> Row<'a> {
     let (seen, look) = (&scene.state.observed.server, scene.look);
     let mut row = Row::new();
     row.put(0, label("proof"), look.label());
+    // A token that came back proves more than all the rest.
+    let (health_rank, models_rank) = if seen.token.value().is_some() { (1, 3) } else { (0, 1) };
+    if let (Some(token), Some(at)) = (seen.token.value(), seen.token.at()) {
+        let ago = seconds(scene.now.stamp.since(at));
+        let what = if token.tokens == 1 {
+            "a token".to_owned()
+        } else {
+            format!("{} tokens", token.tokens)
+        };
+        row.put(0, format!("{what} came back {ago} ago"), look.good());
+        row.put(2, format!("in {}", human(token.took)), look.good());
+    }
     let health = match seen.health.value() {
         Some(Health::Ok) => ("/health 200".to_owned(), look.good()),
         Some(Health::Status(code)) => (format!("/health {code}"), look.bad()),
@@ -262,7 +281,7 @@ fn proof<'a>(scene: &Scene<'a>) -> Row<'a> {
         Some(Health::Unreachable(why)) => (format!("no answer: {why}"), look.warn()),
         None => (format!("/health {NOTHING}"), look.dim()),
     };
-    row.put(0, health.0, health.1);
+    row.put(health_rank, health.0, health.1);
     if let Some(models) = seen.models.value() {
         let name = scene.state.config.serve.name();
         let listed = models.iter().any(|m| m == name);
@@ -271,12 +290,10 @@ fn proof<'a>(scene: &Scene<'a>) -> Row<'a> {
         } else {
             ("model not listed", look.bad())
         };
-        row.put(1, text, style);
+        row.put(models_rank, text, style);
     }
     let counted = seen.metrics.value().and_then(|m| m.generation_tokens);
-    if let Some(token) = seen.token.value() {
-        row.put(2, format!("a token came back in {}", human(token.took)), look.good());
-    } else if let Some(tokens) = counted.filter(|n| *n >= 1.0) {
+    if let (None, Some(tokens)) = (seen.token.value(), counted.filter(|n| *n >= 1.0)) {
         row.put(2, format!("counted {tokens:.0} tokens"), look.good());
     }
     row

@@ -22,6 +22,8 @@ pub(super) enum Mark {
     No,
     /// Broken.
     Bad,
+    /// Ended by the operator.
+    Stopped,
     /// Nobody knows.
     Unknown,
 }
@@ -33,6 +35,7 @@ impl Mark {
             Self::Busy => "▸",
             Self::No => "·",
             Self::Bad => "✗",
+            Self::Stopped => "■",
             Self::Unknown => "?",
         }
     }
@@ -43,7 +46,7 @@ impl Mark {
             Self::Busy => look.busy(),
             Self::No => look.dim(),
             Self::Bad => look.bad(),
-            Self::Unknown => look.warn(),
+            Self::Stopped | Self::Unknown => look.warn(),
         }
     }
 }

@@ -103,7 +103,8 @@ fn serve<'a>(scene: &Scene<'a>, row: &mut Row<'a>) {
         }
         ServingState::Ready | ServingState::Answering | ServingState::Degraded(_) | ServingState::Failed(_) => {
             let word = state.server.state.word();
-            row.put(2, format!("{word} {}", seconds(since)), mark.style(look));
+            let known = if state.server.found { ", known for" } else { "" };
+            row.put(2, format!("{word}{known} {}", seconds(since)), mark.style(look));
         }
         ServingState::Down => {
             row.put(2, "down", look.dim());
@@ -161,6 +162,10 @@ fn hop<'a>(scene: &Scene<'a>, id: HopId, link: &'a LinkState, more: usize) -> Ro
         }
         LinkState::Connecting => {
             row.put(0, "connecting", look.busy());
+            if let Some(last) = state.hop_errors.get(id.index()).and_then(Option::as_ref) {
+                let age = seconds(scene.now.stamp.since(last.at));
+                row.put(0, format!("{age} ago: {}", last.error.text), look.dim());
+            }
         }
         LinkState::Asking => {
             row.put(0, "waits for your answer", look.warn());

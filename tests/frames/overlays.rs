@@ -10,7 +10,7 @@ use bringup::view::Glyphs;
 use crate::build::*;
 use crate::colours::assert_role;
 use crate::runs::*;
-use crate::shot::{look, shot, shot_early, shot_typed};
+use crate::shot::{look, shot, shot_beside, shot_typed};
 
 fn snapshot(name: &str, mut state: State) {
     let logs = logs(&mut state);
@@ -40,10 +40,67 @@ fn a_run_under_way_can_be_stopped_from_the_stop_menu() {
     let line = "the run under way";
     let mut state = in_mode(known(), Mode::StopMenu);
     let logs = logs(&mut state);
-    assert!(!shot(&state, &logs, (80, 24)).text().contains(line));
+    let idle = shot(&state, &logs, (80, 24)).text();
+    assert!(!idle.contains(line) && !idle.contains("r the run"), "{idle}");
+    assert!(idle.contains("The plan is shown first"), "{idle}");
     run_until(&mut state, Exit::Code(0), &[]);
     let text = shot(&state, &logs, (80, 24)).text();
-    assert!(text.contains(line), "{text}");
+    for part in [line, "r the run", "r acts at once"] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+}
+
+/// All words of a box that is drawn this wide, in order.
+fn words(state: &State, width: u16) -> String {
+    let text = shot(state, &Default::default(), (width, 120)).text();
+    let text = text.replace(|c: char| ('─'..='╿').contains(&c), " ");
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn nothing_of_the_stop_menu_or_the_help_is_cut_on_a_narrow_screen() {
+    let mut state = in_mode(known(), Mode::StopMenu);
+    run_until(&mut state, Exit::Code(0), &[]);
+    state.screen.mode = Mode::StopMenu;
+    for part in [
+        "everything: the server, and the containers on spark-1, spark-2",
+        "r acts at once. s and a show their plan first; nothing of it runs before Enter.",
+    ] {
+        let all = words(&state, 46);
+        assert!(all.contains(part), "{part}\n{all}");
+    }
+    state.screen.mode = Mode::Help;
+    for (_, bindings) in bringup::input::help() {
+        for binding in bindings {
+            let all = words(&state, 60);
+            let help = binding.help.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(all.contains(&help), "{help}\n{all}");
+        }
+    }
+}
+
+#[test]
+fn what_the_terminal_says_is_seen_under_a_plan_too() {
+    let state = in_mode(planned(known(), Action::Up), Mode::Plan);
+    for size in [(80, 24), (120, 40)] {
+        let drawn = shot_beside(&state, &Default::default(), size, false, Some("copied: #!/bin/sh"));
+        assert!(drawn.text().contains("copied: #!/bin/sh"), "{}", drawn.text());
+    }
+}
+
+#[test]
+fn a_step_with_nothing_to_do_says_so_beside_its_title() {
+    let mut state = in_mode(planned(known(), Action::Up), Mode::Plan);
+    let plan = state.plan.as_mut().expect("a plan");
+    let title = plan.steps[0].title.clone();
+    plan.notes.push(format!("{title}: true already, will be skipped"));
+    plan.notes.push("of the whole plan".into());
+    let text = shot(&state, &Default::default(), (140, 120)).text();
+    assert!(text.contains("! of the whole plan"), "{text}");
+    assert_eq!(text.matches(&title).count(), 1, "{text}");
+    let mut lines = text.lines().skip_while(|l| !l.contains(&title));
+    let next = lines.nth(1).unwrap_or_default().trim_matches(['┃', ' ']);
+    assert_eq!(next, "true already, will be skipped");
 }
 
 #[test]
@@ -72,7 +129,7 @@ fn a_host_key_is_shown_whole() {
         assert!(shot(&state, &logs, size).text().contains(fingerprint), "{size:?}");
     }
     let keys = |text: String| text.lines().last().unwrap_or_default().trim().to_owned();
-    let early = keys(shot_early(&state, &logs, (80, 24)).text());
+    let early = keys(shot_beside(&state, &logs, (80, 24), true, None).text());
     assert_eq!(
         early, "Ctrl-C quit",
         "a question that nobody can have read takes no answer"

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use bringup::domain::bench::BenchEvent;
+use bringup::domain::bench::{BenchEvent, Tally};
 use bringup::domain::container::ContainerState;
 use bringup::domain::gpu::GpuFacts;
 use bringup::domain::intent::Pane;
@@ -11,10 +11,10 @@ use bringup::domain::link::{LinkError, LinkErrorKind, LinkState};
 use bringup::domain::load::LineFact;
 use bringup::domain::problem::Problem;
 use bringup::domain::serving::Health;
-use bringup::domain::{NodeId, Reading, Stamp};
+use bringup::domain::{NodeId, Now, Reading, Source, Stamp};
 use bringup::log::LogWindows;
 use bringup::model::State;
-use bringup::model::state::ServingState;
+use bringup::model::state::{LastError, Notice, ServingState};
 use bringup::view::Glyphs;
 
 use crate::build::*;
@@ -223,6 +223,13 @@ fn bench_pane() {
     let mut done = with(32);
     let mut failed = with(5);
     let mut errors = with(5);
+    let mut cancelled = with(5);
+    if let Some(bench) = &mut cancelled.bench {
+        bench.cancelled = true;
+        bench.take(BenchEvent::Failed("cancelled".into()));
+    }
+    let title = shot(&cancelled, &LogWindows::default(), (120, 40)).pane(Pane::Bench);
+    assert!(title.contains("■ cancelled") && !title.contains('✗'), "{title}");
     for (state, events) in [
         (
             &mut done,
@@ -230,6 +237,10 @@ fn bench_pane() {
                 BenchEvent::Done {
                     duration: Duration::from_secs(77),
                 },
+                BenchEvent::Tally(Tally {
+                    server_tokens: Some(8_201),
+                    other_tokens: 600,
+                }),
                 BenchEvent::Saved("/home/op/.local/state/bringup/results/2026-11-29T12-31-07.json".into()),
             ],
         ),
@@ -249,8 +260,101 @@ fn bench_pane() {
             bare("done", done),
             bare("a request failed", errors),
             bare("failed", failed),
+            bare("cancelled", cancelled),
         ],
     );
+}
+
+#[test]
+fn a_test_that_is_over_says_what_the_server_counted_and_where_its_result_is() {
+    let mut state = ready(example());
+    let mut test = bench(32);
+    let file = format!("/home/{}/results/2026-11-29T12-31-07.json", "long-name/".repeat(9));
+    test.take(BenchEvent::Tally(Tally {
+        server_tokens: Some(8_201),
+        other_tokens: 600,
+    }));
+    test.take(BenchEvent::Done {
+        duration: Duration::from_secs(77),
+    });
+    test.take(BenchEvent::Saved(file.clone()));
+    state.bench = Some(test);
+    let pane = |state: &State| shot(state, &LogWindows::default(), (80, 24)).pane(Pane::Bench);
+    let low = pane(&state);
+    for part in ["8 192 tokens", "server counted 8 201", "TTFT", "32/32", "saved"] {
+        assert!(low.contains(part), "{part}\n{low}");
+    }
+    state.screen.zoom = true;
+    state.screen.focus = Pane::Bench;
+    let whole: String = pane(&state).split_whitespace().collect();
+    assert!(whole.contains(&file), "{whole}");
+}
+
+#[test]
+fn a_node_that_is_tried_again_still_says_why_the_last_try_failed() {
+    let mut state = empty(example());
+    let LinkState::Down { error, .. } = refused() else {
+        panic!("it is down")
+    };
+    for (i, node) in state.observed.nodes.iter_mut().enumerate() {
+        node.link = LinkState::Connecting;
+        state.nodes[i].last_error = Some(LastError {
+            error: error.clone(),
+            at: ago(4).stamp,
+        });
+    }
+    let text = shot(&state, &LogWindows::default(), (120, 40)).text();
+    for part in [
+        "4 s ago: spark-1 refused every key",
+        "nothing can be reached: the panes say why; n tries again now",
+        "nothing known: spark-1 can't be reached",
+    ] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+    assert!(!text.contains("not asked yet"), "{text}");
+}
+
+#[test]
+fn a_notice_that_answers_a_key_goes_with_the_next_key_and_with_what_it_is_about() {
+    let shows = |source, pressed: Now, since: Now| {
+        let mut state = ready(example());
+        state.pressed = pressed.stamp;
+        state.server.since = since.stamp;
+        state.notices.push_back(Notice {
+            at: ago(5),
+            source,
+            text: "a word".into(),
+        });
+        shot(&state, &LogWindows::default(), (120, 40))
+            .text()
+            .contains("a word")
+    };
+    assert!(shows(Source::Operator, ago(5), ago(60)));
+    assert!(!shows(Source::Operator, ago(3), ago(60)));
+    assert!(!shows(Source::Operator, ago(5), ago(2)));
+    // What nobody asked for is to be read.
+    assert!(shows(Source::Bench, ago(3), ago(2)));
+}
+
+#[test]
+fn a_pane_without_room_for_its_log_keeps_its_foot() {
+    let mut state = idle(example());
+    state.screen.held.insert(NodeId(0), 0);
+    state.screen.zoom = true;
+    for height in 0..20 {
+        let text = shot(&state, &LogWindows::default(), (90, height)).text();
+        let over = text.lines().find(|l| l.contains("no log") && l.contains(['─', '━']));
+        assert_eq!(over, None, "{height}");
+    }
+}
+
+#[test]
+fn a_server_that_was_found_ready_is_not_said_to_be_so_since_then() {
+    let mut state = ready(example());
+    let text = |state: &State| shot(state, &LogWindows::default(), (120, 40)).text();
+    assert!(text(&state).contains("ready 3m04s") && !text(&state).contains("known for"));
+    state.server.found = true;
+    assert!(text(&state).contains("ready, known for 3m04s"), "{}", text(&state));
 }
 
 #[test]

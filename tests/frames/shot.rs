@@ -52,8 +52,8 @@ pub fn shot_typed(
     Shot { buffer, regions }
 }
 
-/// Draws while a question is so new that its keys do not count.
-pub fn shot_early(state: &State, logs: &LogWindows, size: (u16, u16)) -> Shot {
+/// Draws with what the terminal adds: whether a question is so new that its keys do not count, and what there is to say.
+pub fn shot_beside(state: &State, logs: &LogWindows, size: (u16, u16), early: bool, told: Option<&str>) -> Shot {
     let look = look(Glyphs::Unicode);
     let scene = Scene {
         state,
@@ -62,8 +62,8 @@ pub fn shot_early(state: &State, logs: &LogWindows, size: (u16, u16)) -> Shot {
         now: NOW,
         typed: 0,
         shown: None,
-        early: true,
-        told: None,
+        early,
+        told,
     };
     let area = Rect::new(0, 0, size.0, size.1);
     let mut buffer = Buffer::empty(area);

@@ -99,7 +99,7 @@ fn minutes(seconds: f64) -> String {
     format!("{:02}:{:02}", whole / 60, whole % 60)
 }
 
-/// The bar of the graphs, rewritten in place.
+/// The bar of the graphs, rewritten in place. As in a real log the owner's prefix stands before the first carriage return, and once.
 pub(super) fn graph_bar(what: &str, total: u32, seconds: f64) -> String {
     let steps: Vec<String> = [0, total / 3, 2 * total / 3, total]
         .into_iter()
@@ -110,13 +110,13 @@ pub(super) fn graph_bar(what: &str, total: u32, seconds: f64) -> String {
             let spent = seconds * f64::from(done) / f64::from(total);
             let rate = f64::from(total) / seconds.max(1e-4);
             format!(
-                "Capturing CUDA graphs ({what}): {percent:>3}%|{bar}| {done}/{total} [{}<{}, {rate:.2}it/s]",
+                "\rCapturing CUDA graphs ({what}): {percent:>3}%|{bar}| {done}/{total} [{}<{}, {rate:.2}it/s]",
                 minutes(spent),
                 minutes(seconds - spent)
             )
         })
         .collect();
-    steps.join("\r")
+    steps.concat()
 }
 
 /// A number with commas.

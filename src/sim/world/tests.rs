@@ -291,3 +291,16 @@ fn throughput_lines_come_every_ten_seconds_and_idle_is_told_once() {
     );
     assert!(lines[1].contains("Avg generation throughput: 0.0 tokens/s"));
 }
+
+#[test]
+fn the_bar_of_the_graphs_returns_before_each_of_its_states() {
+    let bar = super::script::graph_bar("decode, FULL", 35, 2.5);
+    let states: Vec<&str> = bar.split('\r').collect();
+    // Nothing stands between the owner's prefix and the first return: all states then stand behind the prefix.
+    assert_eq!((states.len(), states[0]), (5, ""));
+    assert!(
+        states[1..]
+            .iter()
+            .all(|s| s.starts_with("Capturing CUDA graphs (decode, FULL):"))
+    );
+}

@@ -2,6 +2,7 @@
 
 use crate::domain::NodeId;
 use crate::domain::link::LinkState;
+use crate::model::state::LastError;
 use crate::view::Scene;
 use crate::view::standing;
 use crate::view::top::retry;
@@ -29,7 +30,11 @@ pub(super) fn rows<'a>(scene: &Scene<'a>, id: NodeId, width: u16) -> Vec<Row<'a>
         }
         LinkState::Connecting => {
             row.put(0, format!("connecting to {}", host(scene, id)), look.busy());
-            vec![row]
+            let mut rows = vec![row];
+            if let Some(last) = scene.state.nodes.get(id.index()).and_then(|n| n.last_error.as_ref()) {
+                rows.extend(text(&last_try(last, scene), width, look.dim()));
+            }
+            rows
         }
         LinkState::Asking => {
             row.put(0, "waits for your answer", look.warn());
@@ -63,6 +68,12 @@ fn text<'a>(text: &str, width: u16, style: ratatui::style::Style) -> Vec<Row<'a>
             row
         })
         .collect()
+}
+
+/// Why the try before the one under way failed, and how long ago.
+fn last_try(last: &LastError, scene: &Scene<'_>) -> String {
+    let age = seconds(scene.now.stamp.since(last.at));
+    format!("{age} ago: {}", last.error.text)
 }
 
 fn host<'a>(scene: &Scene<'a>, id: NodeId) -> &'a str {

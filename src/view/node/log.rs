@@ -80,7 +80,7 @@ pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect, id: N
         last: 0,
     };
     let Some(window) = scene.logs.0.get(&id).filter(|w| !w.lines.is_empty()) else {
-        let text = nothing(scene, id);
+        let text = if height > 0 { nothing(scene, id) } else { "" };
         canvas.text(area.x + 1, area.y, area.width.saturating_sub(2), text, look.dim());
         return region;
     };

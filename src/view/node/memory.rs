@@ -41,7 +41,7 @@ pub(super) fn rows<'a>(scene: &Scene<'a>, id: NodeId, width: u16, dense: bool) -
     if dedicated && dense {
         return Vec::new();
     }
-    let narrowest = if width < ROOM { 5 } else { 12 };
+    let narrowest = if width < ROOM { 5 } else { 8 };
     vec![host(scene, seen, unified, dense, narrowest)]
 }
 
@@ -61,7 +61,7 @@ fn host<'a>(scene: &Scene<'a>, seen: &NodeObserved, unified: bool, dense: bool, 
     if let (true, Some(gpus)) = (unified, seen.gpus.value()) {
         held(look, gpus, dense, &mut row);
     }
-    details(look, m, &mut row);
+    details(look, m, dense, &mut row);
     row.put(6, if unified { "unified" } else { "host" }, look.dim());
     age.note(look, &mut row);
     row
@@ -71,18 +71,23 @@ fn host<'a>(scene: &Scene<'a>, seen: &NodeObserved, unified: bool, dense: bool, 
 fn held(look: &Look, gpus: &GpuFacts, dense: bool, row: &mut Row<'_>) {
     let name = if dense { "held" } else { "gpu-held" };
     let (text, style) = match gpus.held() {
-        Some(held) => (gib(held), look.text()),
+        Some(held) => (size(held, dense), look.text()),
         None => (NOTHING.to_owned(), look.dim()),
     };
     row.put(3, format!("{name} {text}"), style);
 }
 
-fn details(look: &Look, m: &MemoryFacts, row: &mut Row<'_>) {
+/// A size with its unit.
+fn size(bytes: Bytes, dense: bool) -> String {
+    format!("{}{}", gib(bytes), if dense { "G" } else { " GiB" })
+}
+
+fn details(look: &Look, m: &MemoryFacts, dense: bool, row: &mut Row<'_>) {
     if let Some(cached) = m.cached {
-        row.put(4, format!("cache {}", gib(cached)), look.dim());
+        row.put(4, format!("cache {}", size(cached, dense)), look.dim());
     }
     if let Some(swap) = m.swap_used.filter(|s| s.0 > 0) {
-        row.put(5, format!("swap {}", gib(swap)), look.warn());
+        row.put(5, format!("swap {}", size(swap, dense)), look.warn());
     }
 }
 

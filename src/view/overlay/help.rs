@@ -9,10 +9,13 @@ use crate::view::canvas::Canvas;
 use crate::view::regions::Regions;
 use crate::view::widgets::row::Row;
 
-use super::{Line, boxed, line};
+use super::{Line, boxed, broken, line, text_width};
 
 /// Width of the keys' column.
 const KEYS: usize = 11;
+
+/// Where what they do begins.
+const INDENT: u16 = 13;
 
 pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect, regions: &mut Regions) {
     let look = scene.look;
@@ -25,10 +28,12 @@ pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect, regio
         }
         lines.push(line(group.title(), look.title()));
         for binding in bindings {
-            lines.push(vec![
-                Span::styled(format!("  {:<KEYS$}", binding.keys), look.key()),
-                Span::styled(binding.help, look.text()),
-            ]);
+            let mut text = broken(binding.help, INDENT, text_width(area), look.text());
+            // The keys take the place of the first line's indent.
+            if let Some(first) = text.first_mut().and_then(|l| l.first_mut()) {
+                *first = Span::styled(format!("  {:<KEYS$}", binding.keys), look.key());
+            }
+            lines.extend(text);
         }
     }
     lines.push(Line::new());

@@ -93,13 +93,16 @@ fn place(
     regions.scrolled = Some(scrolled);
 }
 
-/// Says that there is more, and where.
+/// Says that there is more, and where; and what the terminal has to say, since the line for that may be hidden.
 fn foot<'a>(scene: &Scene<'a>, s: Scrolled) -> Row<'a> {
     let mut row = Row::new();
+    if let Some(told) = scene.told {
+        row.put(0, told, scene.look.good());
+    }
     if s.total > s.rows {
         let last = (s.top + s.rows).min(s.total);
         let text = format!("lines {}-{last} of {}, j k scroll", s.top + 1, s.total);
-        row.put(0, text, scene.look.key()).right();
+        row.put(1, text, scene.look.key()).right();
     }
     row.over_border()
 }

@@ -53,14 +53,15 @@ fn text(scene: &Scene<'_>, plan: &Plan, width: u16) -> Vec<Line> {
             lines.extend(broken(fix, 2, width, look.text()));
         }
     }
-    for note in &plan.notes {
+    let general = |note: &&String| plan.steps.iter().all(|step| about(note, step).is_none());
+    for note in plan.notes.iter().filter(general) {
         lines.extend(broken(&format!("! {note}"), 0, width, look.warn()));
     }
     if !lines.is_empty() {
         lines.push(Line::new());
     }
     for step in &plan.steps {
-        lines.extend(of_step(scene, step, width));
+        lines.extend(of_step(scene, plan, step, width));
     }
     if plan.steps.is_empty() && plan.refusals.is_empty() {
         lines.push(line("nothing to do", look.good()));
@@ -68,13 +69,21 @@ fn text(scene: &Scene<'_>, plan: &Plan, width: u16) -> Vec<Line> {
     lines
 }
 
-fn of_step(scene: &Scene<'_>, step: &Step, width: u16) -> Vec<Line> {
+/// What a note says of a step: those that are about one begin with its title.
+fn about<'a>(note: &'a str, step: &Step) -> Option<&'a str> {
+    note.strip_prefix(step.title.as_str())?.strip_prefix(": ")
+}
+
+fn of_step(scene: &Scene<'_>, plan: &Plan, step: &Step, width: u16) -> Vec<Line> {
     let look = scene.look;
     let mut lines = vec![vec![
         Span::styled(format!("{:>2}  ", step.id.0 + 1), look.key()),
         Span::styled(step.title.clone(), look.title()),
         Span::styled(format!("  within {}", human(step.limit)), look.dim()),
     ]];
+    for said in plan.notes.iter().filter_map(|note| about(note, step)) {
+        lines.extend(broken(said, 4, width, look.good()));
+    }
     conditions(scene, "before", &step.before, width, &mut lines);
     commands(scene, "run", &step.commands, width, &mut lines);
     conditions(scene, "after", &step.after, width, &mut lines);

@@ -8,40 +8,52 @@ use crate::view::canvas::Canvas;
 use crate::view::regions::Regions;
 use crate::view::widgets::row::Row;
 
-use super::{Line, boxed, line};
+use super::{Line, boxed, broken, text_width};
+
+/// Width of the keys' column.
+const KEYS: u16 = 7;
 
 pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect, regions: &mut Regions) {
     let (state, look) = (scene.state, scene.look);
     let mut title = Row::new();
     title.put(0, "stop what?", look.focus());
     let names: Vec<&str> = state.config.nodes.iter().map(|n| n.name.as_str()).collect();
-    let choice = |key: &str, text: String| -> Line {
-        vec![
-            Span::styled(format!("  {key:<5}"), look.key()),
-            Span::styled(text, look.text()),
-        ]
-    };
+    let width = text_width(area);
+    let choice = |key: &str, text: String| choice(scene, key, &text, width);
+    let run = state.run_under_way();
     let mut lines = vec![Line::new()];
-    if state.run.as_ref().is_some_and(|run| run.outcome().is_none()) {
-        lines.push(choice("r", "the run under way: no further step".to_owned()));
+    if run {
+        lines.extend(choice("r", "the run under way: no further step".to_owned()));
     }
-    lines.extend([
-        choice("s", format!("the model server only ({})", state.config.serve.name())),
-        choice(
-            "a",
-            format!("everything: the server, and the containers on {}", names.join(", ")),
-        ),
-        choice("Esc", "nothing".to_owned()),
-        Line::new(),
-    ]);
+    let (model, nodes) = (state.config.serve.name(), names.join(", "));
+    lines.extend(choice("s", format!("the model server only ({model})")));
+    lines.extend(choice(
+        "a",
+        format!("everything: the server, and the containers on {nodes}"),
+    ));
+    lines.extend(choice("Esc", "nothing".to_owned()));
+    lines.push(Line::new());
     let running = state.observed.server.metrics.value().and_then(|m| m.running);
     if let Some(running) = running.filter(|n| *n >= 1.0) {
-        let text = format!("  ! requests running now: {running:.0}; they will fail");
-        lines.push(line(text, look.warn()));
+        let text = format!("! requests running now: {running:.0}; they will fail");
+        lines.extend(broken(&text, 2, width, look.warn()));
     }
-    lines.push(line(
-        "  The plan is shown first; nothing runs before Enter.",
-        look.dim(),
-    ));
+    let after = if run {
+        "r acts at once. s and a show their plan first; nothing of it runs before Enter."
+    } else {
+        "The plan is shown first; nothing runs before Enter."
+    };
+    lines.extend(broken(after, 2, width, look.dim()));
     boxed(scene, canvas, area, title, &lines, regions);
+}
+
+/// A key and what it stops, in as many lines as that takes.
+fn choice(scene: &Scene<'_>, key: &str, text: &str, width: u16) -> Vec<Line> {
+    let look = scene.look;
+    let mut lines = broken(text, KEYS, width, look.text());
+    // The key takes the place of the first line's indent.
+    if let Some(first) = lines.first_mut().and_then(|l| l.first_mut()) {
+        *first = Span::styled(format!("  {key:<5}"), look.key());
+    }
+    lines
 }

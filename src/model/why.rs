@@ -1,0 +1,108 @@
+//! Why something is not known, as far as the connections tell.
+
+use std::borrow::Cow;
+
+use crate::domain::link::LinkState;
+use crate::domain::serving::Health;
+use crate::domain::{NodeId, Reading, Stamp};
+
+use super::state::{LastError, ServingState, State};
+
+impl State {
+    /// Why a reading that comes from a node is not known: one that was never asked for, since the node can't be reached, says so.
+    #[must_use]
+    pub fn why_absent<'a, T>(&'a self, node: NodeId, reading: &'a Reading<T>) -> Cow<'a, str> {
+        if !reading.asked() && self.lost(node) {
+            return Cow::Owned(format!("{} can't be reached", self.config.node_name(node)));
+        }
+        Cow::Borrowed(reading.reason().unwrap_or_default())
+    }
+
+    /// Whether a node is out of reach: down, or tried again after it was.
+    #[must_use]
+    pub fn lost(&self, node: NodeId) -> bool {
+        let seen = self.observed.node(node);
+        let failed = self.nodes.get(node.index()).is_some_and(|n| n.last_error.is_some());
+        seen.is_some_and(|n| n.link.is_down() || (failed && !n.link.usable()))
+    }
+
+    /// Why the model server is not as it should be, or why nobody knows how it is.
+    #[must_use]
+    pub fn server_why(&self) -> Option<Cow<'_, str>> {
+        match &self.server.state {
+            ServingState::Degraded(why) | ServingState::Failed(why) => Some(why.into()),
+            ServingState::Unknown => match self.observed.server.health.value() {
+                Some(Health::Unreachable(why)) => Some(why.into()),
+                Some(Health::Ok | Health::Refused | Health::Status(_)) => None,
+                None => Some(self.why_absent(self.config.head(), &self.observed.server.health)),
+            },
+            ServingState::Down | ServingState::Loading | ServingState::Answering | ServingState::Ready => None,
+        }
+    }
+}
+
+/// Why a connection was down last, after it changed.
+pub(super) fn last_error(before: Option<LastError>, link: &LinkState, now: Stamp) -> Option<LastError> {
+    match link {
+        LinkState::Up | LinkState::Silent { .. } => None,
+        LinkState::Idle | LinkState::Connecting | LinkState::Asking => before,
+        LinkState::Down { error, .. } => Some(LastError {
+            error: error.clone(),
+            at: now,
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crate::config::{self, EXAMPLE};
+    use crate::domain::event::{Event, EventKind};
+    use crate::domain::link::{LinkError, LinkErrorKind};
+    use crate::domain::{HopId, Now, Source, Wall};
+    use crate::model::{Options, update};
+
+    use super::*;
+
+    const HEAD: NodeId = NodeId(0);
+
+    #[test]
+    fn a_cause_stays_until_the_connection_is_up() {
+        let config = config::parse(EXAMPLE, "config.example.toml").unwrap();
+        let mut state = State::new(Arc::new(config), Options::default(), Now::default());
+        let down = LinkState::Down {
+            error: LinkError {
+                kind: LinkErrorKind::Unreachable,
+                text: "it is silent".into(),
+                fix: None,
+            },
+            since: Stamp(10),
+            retry_at: None,
+        };
+        let mut stands = |source, stamp, link| {
+            let at = Now {
+                stamp: Stamp(stamp),
+                wall: Wall(stamp),
+            };
+            let kind = EventKind::Link(link);
+            update(&mut state, Event { source, at, kind });
+            let last = match source {
+                Source::Hop(_) => &state.hop_errors[0],
+                _ => &state.nodes[0].last_error,
+            };
+            let why = state.why_absent(HEAD, &state.observed.ray).into_owned();
+            (last.as_ref().map(|l| l.at), why)
+        };
+        let (never, lost) = ("not asked yet".to_owned(), "spark-1 can't be reached".to_owned());
+        for (source, why, from) in [(Source::Node(HEAD), &lost, 0), (Source::Hop(HopId(0)), &never, 100)] {
+            let mut next = |after, link| stands(source, from + after, link);
+            let failed = Some(Stamp(from + 10));
+            assert_eq!(next(1, LinkState::Connecting), (None, never.clone()));
+            assert_eq!(next(10, down.clone()), (failed, why.clone()));
+            assert_eq!(next(20, LinkState::Connecting), (failed, why.clone()));
+            assert_eq!(next(30, LinkState::Up), (None, never.clone()));
+            assert_eq!(next(40, LinkState::Connecting), (None, never.clone()));
+        }
+    }
+}
