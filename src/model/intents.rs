@@ -67,6 +67,17 @@ pub(super) fn asked(state: &mut State, question: Question, effects: &mut Vec<Eff
     open(state, Mode::Question);
 }
 
+/// An actor asks no longer: nobody waits for the answer to what it has asked.
+pub(super) fn withdrawn(state: &mut State, source: Source, effects: &mut Vec<Effect>) {
+    let open = state.questions.len();
+    let gone = state.questions.iter().filter(|q| q.from == source);
+    effects.extend(gone.map(|q| Effect::Answer(q.id, Answer::No)));
+    state.questions.retain(|q| q.from != source);
+    if state.questions.len() < open && state.questions.is_empty() && state.screen.mode == Mode::Question {
+        state.screen.mode = Mode::Panes;
+    }
+}
+
 fn show_plan(state: &mut State, action: Action) {
     let mut plan = plan::make(action, &state.config, &state.observed, state.now);
     plan.refusals.extend(unset(&plan, &state.unset));

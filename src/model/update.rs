@@ -18,7 +18,12 @@ pub fn update(state: &mut State, event: Event) -> Vec<Effect> {
     let source = event.source;
     let mut effects = Vec::new();
     match event.kind {
-        EventKind::Link(link) => take_link(state, source, link),
+        EventKind::Link(link) => {
+            if link != LinkState::Asking {
+                intents::withdrawn(state, source, &mut effects);
+            }
+            take_link(state, source, link);
+        }
         EventKind::Facts(found) => {
             if let Source::Node(node) = source {
                 facts::take(state, node, found, now);

@@ -109,7 +109,8 @@ pub(super) async fn resolve(target: &Target, has_via: bool, settings: &Settings)
         return Err(local(
             target,
             &format!(
-                "ssh_config reaches {} through `ProxyJump {jump}` since bringup was started; start it again",
+                "ssh_config reaches {} through `ProxyJump {jump}`, which bringup did not have at its start: the file was changed since, `ssh -G` failed then, or \
+                 there were too many jump hosts; try another start, or name the jump host in the configuration",
                 target.host
             ),
         ));
@@ -143,7 +144,7 @@ fn build(target: &Target, said: Said, own_way: bool, settings: &Settings) -> Res
         .iter()
         .map(|k| tilde(k, home.as_deref()))
         .collect::<Vec<_>>();
-    let named = !own_keys.is_empty() || said.keys.iter().any(|key| !is_listed(key));
+    let named = !own_keys.is_empty() || !are_usual(&said.keys);
     let keys = if !own_keys.is_empty() {
         own_keys.clone()
     } else if said.keys.is_empty() {
@@ -230,11 +231,12 @@ pub(super) fn local_user() -> Option<String> {
         .find(|user| !user.is_empty())
 }
 
-/// Whether `ssh -G` names this key although nobody does.
-fn is_listed(key: &str) -> bool {
-    let mut usual = USUAL_KEYS.iter().chain(&LISTED_KEYS);
-    key.strip_prefix("~/.ssh/")
-        .is_some_and(|name| usual.any(|u| *u == name))
+/// Whether these are the keys that `ssh -G` lists where nobody names one: all the usual ones, and no other. Of one that is named it lists that alone.
+fn are_usual(keys: &[String]) -> bool {
+    let names: Vec<Option<&str>> = keys.iter().map(|key| key.strip_prefix("~/.ssh/")).collect();
+    let usual = |name: &Option<&str>| name.is_some_and(|n| USUAL_KEYS.contains(&n) || LISTED_KEYS.contains(&n));
+    let all = USUAL_KEYS.iter().all(|key| names.contains(&Some(key)));
+    names.is_empty() || (all && names.iter().all(usual))
 }
 
 #[cfg(test)]
@@ -406,16 +408,28 @@ mod tests {
             keys: keys.iter().map(|k| (*k).to_owned()).collect(),
             ..Said::default()
         };
-        assert!(
-            !build(&target, keys(&["~/.ssh/id_rsa", "~/.ssh/id_xmss"]), false, &settings())
-                .unwrap()
-                .named
+        // What `ssh -G` of several versions lists where nobody names a key, then what somebody has named.
+        let usual = ["~/.ssh/id_rsa", "~/.ssh/id_ecdsa", "~/.ssh/id_ed25519"];
+        let (sk, old) = (
+            ["~/.ssh/id_ecdsa_sk", "~/.ssh/id_ed25519_sk"],
+            ["~/.ssh/id_xmss", "~/.ssh/id_dsa"],
         );
-        assert!(
-            build(&target, keys(&["~/.ssh/id_rsa", "~/.ssh/mine"]), false, &settings())
-                .unwrap()
-                .named
-        );
+        let cases = [
+            (Vec::new(), false),
+            ([&usual[..], &sk, &old].concat(), false),
+            ([&usual[..], &sk].concat(), false),
+            ([&usual[..], &old].concat(), false),
+            (vec!["~/.ssh/id_rsa"], true),
+            (vec!["~/.ssh/id_ed25519_sk"], true),
+            (usual[..2].to_vec(), true),
+            (vec!["~/.ssh/id_rsa", "~/.ssh/mine"], true),
+            ([&usual[..], &["~/.ssh/mine"]].concat(), true),
+            (vec!["/root/.ssh/id_rsa"], true),
+        ];
+        for (listed, named) in cases {
+            let host = build(&target, keys(&listed), false, &settings()).unwrap();
+            assert_eq!(host.named, named, "{listed:?}");
+        }
     }
 
     #[tokio::test]

@@ -17,11 +17,14 @@ use super::fix::PublicKeySource;
 use super::host_key::Client;
 use super::interactive::Interactive;
 use super::keyring::Keyring;
-use super::offer::{Offering, RsaHash};
+use super::offer::{LOST, Offering, RsaHash};
 use super::settings::Asker;
 
-/// Keys offered at most: sshd hangs up at its MaxAuthTries, six unless configured otherwise.
+/// Keys, answers and passwords given at most, together: sshd hangs up at its MaxAuthTries, six unless configured otherwise.
 pub(super) const MAX_TRIES: usize = 6;
+
+/// Keys offered at most where a person can answer if none is right: there must be a try left for that, and one for a slip of the finger.
+const KEYS_BEFORE_A_PERSON: usize = 4;
 
 /// Methods that a server may want one after the other.
 const MAX_STAGES: usize = 8;
@@ -53,6 +56,11 @@ impl Refusal {
     /// Where the public key for a command comes from.
     pub(super) fn key(&self) -> Option<PublicKeySource<'_>> {
         self.key.as_ref().map(Offered::source)
+    }
+
+    /// How often the server has said no.
+    pub(super) fn tries(&self) -> usize {
+        self.tried.len() + self.answers.iter().map(|(_, times)| times).sum::<usize>()
     }
 
     /// Whether the server has said no to anything.
@@ -196,9 +204,14 @@ impl Login<'_> {
     /// Offers what there is, until one is taken.
     async fn keys(&mut self) -> Outcome {
         while let Some(candidate) = self.candidates.pop_front() {
-            if self.refusal.tried.len() == MAX_TRIES {
+            let most = if self.person_follows() {
+                KEYS_BEFORE_A_PERSON
+            } else {
+                MAX_TRIES
+            };
+            if self.refusal.tried.len() >= most || self.refusal.tries() >= MAX_TRIES {
                 self.refusal.notes.push(format!(
-                    "no more than {MAX_TRIES} keys are offered; name the right one in the config"
+                    "no more than {most} keys are offered; name the right one in the config"
                 ));
                 return Outcome::Spent;
             }
@@ -212,6 +225,7 @@ impl Login<'_> {
             };
             let outcome = offering.offer(&candidate).await;
             let label = candidate.label.clone();
+            let mut asked = false;
             match outcome {
                 Ok(AuthResult::Success) => return Outcome::In,
                 // A server that refuses a key names what it would take: this is how russh tells that the connection ended.
@@ -236,13 +250,29 @@ impl Login<'_> {
                         return Outcome::Spent;
                     }
                 }
-                Err(why) => self.refusal.notes.push(format!("{label}: {why}")),
+                Err(why) => {
+                    // The server takes it, and a signature was waited for.
+                    asked = why != LOST;
+                    self.refusal.notes.push(format!("{label}: {why}"));
+                }
             }
-            if self.handle.is_closed() {
+            if self.handle.is_closed() || self.asker.has_ended() {
+                self.refusal.while_asking = asked;
                 return Outcome::Ended;
             }
         }
         Outcome::Spent
+    }
+
+    /// Whether a person is asked when no key is right.
+    fn person_follows(&self) -> bool {
+        let asks = |m: &MethodKind| matches!(m, MethodKind::KeyboardInteractive | MethodKind::Password);
+        let open = |m: &MethodKind| asks(m) && !self.spent.contains(m);
+        let offered = self.offered.as_ref().is_some_and(|offered| offered.iter().any(open));
+        let account = self.keyring.account(self.account);
+        // One that is locked is being asked about now.
+        let dismissed = account.try_lock().is_ok_and(|account| account.dismissed.still());
+        offered && self.asker.interactive() && !dismissed
     }
 
     async fn interactive(&mut self, method: MethodKind) -> Outcome {

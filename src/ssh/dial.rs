@@ -2,14 +2,13 @@
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use russh::cipher;
 use russh::client::{self, Handle};
 use russh::keys::Algorithm;
-use russh::{Preferred, cipher};
-use tokio::net::{TcpStream, lookup_host};
+use tokio::net::lookup_host;
 use tokio::sync::oneshot;
 
 use super::alias::{Host, resolve};
@@ -18,11 +17,12 @@ use super::authority;
 use super::errors::{fragment, io_fragment, link_error, transient};
 use super::fix;
 use super::hop::HopHandle;
-use super::host_key::{Client, Judge, Shared};
+use super::host_key::{Client, Ending, Judge, Shared};
 use super::known_hosts::Known;
 use super::link::{KEEPALIVE, Link, LoggedIn};
 use super::proxy::{self, Words};
-use super::settings::{Asker, Reporter, Settings, Target};
+use super::settings::{Asker, Places, Reporter, Settings, Target};
+use super::tcp;
 use super::wire::{Bytestream, Pulse, Wire};
 use crate::domain::Source;
 use crate::domain::link::{LinkError, LinkErrorKind, LinkState};
@@ -46,6 +46,8 @@ struct Dial<'a> {
     jumps: Vec<Host>,
     label: String,
     via: Option<&'a HopHandle>,
+    /// The hop among whose handshakes this one counts beside those through `via`.
+    among: Option<&'a HopHandle>,
     settings: &'a Settings,
     reporter: Arc<dyn Reporter>,
     source: Source,
@@ -78,6 +80,18 @@ pub(super) async fn dial(
     reporter: Arc<dyn Reporter>,
     source: Source,
 ) -> Result<Dialled, LinkError> {
+    dial_among(None, target, via, settings, reporter, source).await
+}
+
+/// As [`dial`], for a further connection to a hop: it counts among the handshakes of `among` too.
+pub(super) async fn dial_among(
+    among: Option<&HopHandle>,
+    target: &Target,
+    via: Option<&HopHandle>,
+    settings: &Settings,
+    reporter: Arc<dyn Reporter>,
+    source: Source,
+) -> Result<Dialled, LinkError> {
     let host = resolve(target, via.is_some(), settings).await?;
     let jumps = match via {
         // Waits for the hop before.
@@ -90,6 +104,7 @@ pub(super) async fn dial(
         jumps,
         label,
         via,
+        among,
         settings,
         reporter,
         source,
@@ -112,10 +127,11 @@ pub(super) async fn dial(
 
 impl Dial<'_> {
     async fn once(&self) -> Result<Arc<Link>, Failed> {
-        let _turn = match self.via {
-            Some(hop) => Some(hop.handshake_place().await),
-            None => None,
-        };
+        // Given up with this try, or when a person is asked.
+        let places = Arc::new(Places::default());
+        for hop in [self.among, self.via].into_iter().flatten() {
+            places.hold(hop.handshake_place().await);
+        }
         self.reporter.link(self.source, LinkState::Connecting);
         let pulse = Pulse::new();
         // Whatever goes wrong from here on, russh's task must not outlive this call.
@@ -125,7 +141,9 @@ impl Dial<'_> {
             Arc::clone(&self.reporter),
             self.source,
             self.settings.interactive,
-            pulse.token(),
+            // Ends with the wire, and also when the peer says goodbye.
+            pulse.token().child_token(),
+            &places,
         );
         let shared = Shared::default();
         let (gone, mut gone_receiver) = oneshot::channel();
@@ -189,14 +207,14 @@ impl Dial<'_> {
         }
         let limit = self.limit();
         let addresses = self.addresses(limit).await?;
-        match tokio::time::timeout(limit, TcpStream::connect(&*addresses)).await {
-            Ok(Ok(stream)) => {
+        match tcp::connect(addresses, limit).await {
+            Some(Ok(stream)) => {
                 // Without it small packets wait for one another. A socket that refuses works all the same.
                 let _ = stream.set_nodelay(true);
                 Ok((Box::new(stream), None))
             }
-            Ok(Err(e)) => Err(self.unreachable(&io_fragment(&e))),
-            Err(_) => Err(self.unreachable(&format!("no TCP connection within {}", human(limit)))),
+            Some(Err(e)) => Err(self.unreachable(&io_fragment(&e))),
+            None => Err(self.unreachable(&format!("no TCP connection within {}", human(limit)))),
         }
     }
 
@@ -276,32 +294,42 @@ impl Dial<'_> {
             Some(Err(refusal)) if refusal.hung_up => {
                 let why = tokio::time::timeout(REASON_LIMIT, gone).await.ok().and_then(Result::ok);
                 let why = why.unwrap_or_else(|| "the connection ended".to_owned());
-                Err(self.hung_up(refusal, &why, shared.keys_refused.load(Ordering::Relaxed)))
+                let ending = *shared.ending.lock().unwrap_or_else(PoisonError::into_inner);
+                Err(self.hung_up(refusal, &why, ending))
             }
             Some(Err(refusal)) => Err(self.refused(&refusal, None)),
             None => Err(self.unreachable(&format!("no answer to the login within {}", human(self.limit())))),
         }
     }
 
-    /// The connection ended while keys were offered. That is a refusal only where the server has said no to one.
-    fn hung_up(&self, mut refusal: Refusal, why: &str, keys_refused: bool) -> LinkError {
-        if keys_refused {
+    /// The connection ended during the login. That is a refusal only where the server has said no to something and ended it itself.
+    fn hung_up(&self, mut refusal: Refusal, why: &str, ending: Ending) -> LinkError {
+        let (by_server, of_tries) = match ending {
+            Ending::Lost => (false, false),
+            Ending::Goodbye => (!refusal.while_asking, false),
+            Ending::TooMany | Ending::NoMethod => (true, true),
+        };
+        if of_tries {
             refusal.tried.extend(refusal.unanswered.take());
         }
-        let lost_while_asking = refusal.while_asking && !keys_refused;
-        if lost_while_asking || !refusal.refused_anything() {
-            let when = if lost_while_asking {
+        if !by_server || !refusal.refused_anything() {
+            let when = if refusal.while_asking && !of_tries {
                 "while it waited for an answer, and hosts wait for two minutes only"
             } else {
                 "during the login"
             };
-            return self.unreachable(&format!("the connection was lost {when}: {why}"));
+            let before = if refusal.tried.is_empty() {
+                String::new()
+            } else {
+                format!("; it had refused {} before", refusal.tried.join(", "))
+            };
+            return self.unreachable(&format!("the connection was lost {when}: {why}{before}"));
         }
-        self.refused(&refusal, Some((why, keys_refused)))
+        self.refused(&refusal, Some((why, ending)))
     }
 
-    /// Nobody was let in: what was tried, and what to do. `ended`: why the connection ended before all keys were tried, and whether that was for them.
-    fn refused(&self, refusal: &Refusal, ended: Option<(&str, bool)>) -> LinkError {
+    /// Nobody was let in: what was tried, and what to do. `ended`: why the connection ended before all keys were tried, and how.
+    fn refused(&self, refusal: &Refusal, ended: Option<(&str, Ending)>) -> LinkError {
         let mut text = format!("{}: ", self.label);
         if !refusal.taken.is_empty() {
             text.push_str(&format!("it took {} and wants more; ", refusal.taken.join(", ")));
@@ -331,10 +359,10 @@ impl Dial<'_> {
         if !refusal.notes.is_empty() {
             text.push_str(&format!("; {}", refusal.notes.join("; ")));
         }
-        if let Some((why, keys_refused)) = ended {
-            let tried = refusal.tried.len() + refusal.answers.iter().map(|(_, n)| n).sum::<usize>();
+        if let Some((why, ending)) = ended {
+            let tried = refusal.tries();
             text.push_str(&format!("; the connection ended after {tried} of them: {why}"));
-            if keys_refused && tried < MAX_TRIES {
+            if ending == Ending::TooMany && tried < MAX_TRIES {
                 text.push_str(&format!("; its limit is below {MAX_TRIES}"));
             }
         }
@@ -374,11 +402,11 @@ fn label(host: &Host, via: Option<&HopHandle>) -> String {
     format!("{} ({}@{}{via})", host.name, host.user, host.address())
 }
 
-/// The library's order, with the algorithms on file first. An RSA key on file may be proven with any of RSA's signatures.
+/// The library's order without what is no longer safe, the algorithms on file first. An RSA key on file may be proven with any of RSA's other signatures.
 fn key_order(on_file: &[Algorithm]) -> Vec<Algorithm> {
     let rsa = |a: &Algorithm| matches!(a, Algorithm::Rsa { .. });
     let wanted = |a: &Algorithm| on_file.iter().any(|f| f == a || (rsa(f) && rsa(a)));
-    let (mut first, rest): (Vec<Algorithm>, Vec<Algorithm>) = Preferred::DEFAULT.key.iter().cloned().partition(wanted);
+    let (mut first, rest): (Vec<Algorithm>, Vec<Algorithm>) = authority::algorithms().into_iter().partition(wanted);
     first.extend(rest);
     first
 }
@@ -393,6 +421,7 @@ pub(super) fn jittered(longest: Duration) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use russh::Preferred;
     use russh::keys::{EcdsaCurve, HashAlg};
 
     use super::*;
@@ -400,7 +429,9 @@ mod tests {
     #[test]
     fn algorithms_on_file_are_asked_for_first_and_none_is_lost() {
         let order = key_order(&[Algorithm::Rsa { hash: None }]);
-        assert_eq!(order.len(), Preferred::DEFAULT.key.len());
+        assert_eq!(order.len(), authority::algorithms().len());
+        let sha1 = Algorithm::Rsa { hash: None };
+        assert!(!order.contains(&sha1) && Preferred::DEFAULT.key.contains(&sha1));
         assert_eq!(
             order.first(),
             Some(&Algorithm::Rsa {
@@ -411,7 +442,7 @@ mod tests {
             curve: EcdsaCurve::NistP256,
         };
         assert_eq!(key_order(std::slice::from_ref(&nist)).first(), Some(&nist));
-        assert_eq!(key_order(&[]), Preferred::DEFAULT.key.to_vec());
+        assert_eq!(key_order(&[]), authority::algorithms());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::again::Pauses;
 use super::alias::Host;
-use super::dial::{Dialled, dial};
+use super::dial::{Dialled, dial, dial_among};
 use super::errors::{FORWARDING, link_error, refusal};
 use super::keyring::Keyring;
 use super::link::{Link, NoChannel};
@@ -190,9 +190,9 @@ impl HopHandle {
     /// A further connection to this host, for what needs sessions of its own there. Its questions are asked by the first one, which is waited for.
     pub(super) async fn another(&self, reporter: Arc<dyn Reporter>, source: Source) -> Result<Arc<Link>, LinkError> {
         self.wait_up().await?;
-        let _turn = self.handshake_place().await;
         let inner = &self.inner;
-        let dialled = dial(&inner.target, inner.via.as_ref(), &inner.settings, reporter, source).await?;
+        let (target, via) = (&inner.target, inner.via.as_ref());
+        let dialled = dial_among(Some(self), target, via, &inner.settings, reporter, source).await?;
         Ok(dialled.link)
     }
 

@@ -1,6 +1,5 @@
 //! What a connection answers its server: whether its key is trusted, and what becomes of it when it ends.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -161,7 +160,7 @@ impl Judge {
                 fingerprint: fingerprint(key),
                 file: file.display().to_string(),
             };
-            let Reply::Yes = self.asker.ask(ask).await else {
+            let Some(Reply::Yes) = self.asker.ask(ask).await else {
                 return Err(self.not_accepted(key, "it was not accepted"));
             };
         } else {
@@ -206,6 +205,33 @@ impl Judge {
 /// How sshd's goodbye begins when it ends a login after too many refused keys; others say attempts instead of failures.
 const TOO_MANY: &str = "too many authentication";
 
+/// How a connection ended, as far as a login cares.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// Without a word.
+    #[default]
+    Lost,
+    /// The server said goodbye.
+    Goodbye,
+    /// It said that too much was tried.
+    TooMany,
+    /// It left no method to go on with.
+    NoMethod,
+}
+
+impl Ending {
+    fn of(reason: &DisconnectReason<russh::Error>) -> Self {
+        match reason {
+            DisconnectReason::ReceivedDisconnect(info) if info.message.to_lowercase().contains(TOO_MANY) => {
+                Self::TooMany
+            }
+            DisconnectReason::ReceivedDisconnect(_) => Self::Goodbye,
+            DisconnectReason::Error(russh::Error::NoAuthMethod) => Self::NoMethod,
+            DisconnectReason::Error(_) => Self::Lost,
+        }
+    }
+}
+
 /// What the connection's owner shares with the handler that russh owns.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Shared {
@@ -213,8 +239,7 @@ pub(super) struct Shared {
     pub(super) refused: Arc<Mutex<Option<LinkError>>>,
     /// What the server said to the last channel that it refused.
     pub(super) channel_refusal: Arc<Mutex<Option<String>>>,
-    /// Whether the server ended the connection because it took none of the keys.
-    pub(super) keys_refused: Arc<AtomicBool>,
+    pub(super) ending: Arc<Mutex<Ending>>,
 }
 
 /// russh's handler of one connection.
@@ -255,6 +280,8 @@ impl Handler for Client {
     }
 
     async fn disconnected(&mut self, reason: DisconnectReason<Self::Error>) -> Result<(), Self::Error> {
+        // A question of this connection has nobody to answer to any more.
+        self.judge.asker.end();
         let why = match &reason {
             DisconnectReason::ReceivedDisconnect(info) => {
                 format!("the server said goodbye: {}", printable(&info.message))
@@ -264,11 +291,7 @@ impl Handler for Client {
             }
             DisconnectReason::Error(error) => fragment(error),
         };
-        let keys_refused = match &reason {
-            DisconnectReason::ReceivedDisconnect(info) => info.message.to_lowercase().contains(TOO_MANY),
-            DisconnectReason::Error(error) => matches!(error, russh::Error::NoAuthMethod),
-        };
-        self.shared.keys_refused.store(keys_refused, Ordering::Relaxed);
+        *self.shared.ending.lock().unwrap_or_else(PoisonError::into_inner) = Ending::of(&reason);
         if let Some(gone) = self.gone.take() {
             let _ = gone.send(why);
         }
@@ -318,7 +341,13 @@ mod tests {
             jumps: Vec::new(),
             label: "node".into(),
             keyring: Keyring::default(),
-            asker: Asker::new(Arc::new(Yes), Source::Operator, true, CancellationToken::new()),
+            asker: Asker::new(
+                Arc::new(Yes),
+                Source::Operator,
+                true,
+                CancellationToken::new(),
+                &Arc::default(),
+            ),
         }
     }
 

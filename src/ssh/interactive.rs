@@ -2,11 +2,13 @@
 //!
 //! What is typed goes to the server and nowhere else. A password that was accepted is kept in memory for the next connection; a one-time code is not.
 
+use std::time::{Duration, Instant};
+
 use russh::client::{AuthResult, Handle, KeyboardInteractiveAuthResponse as Said, Prompt};
 use russh::{MethodKind, MethodSet};
 use secrecy::{ExposeSecret, SecretString};
 
-use super::auth::{Outcome, Refusal};
+use super::auth::{MAX_TRIES, Outcome, Refusal};
 use super::errors::printable;
 use super::host_key::Client;
 use super::keyring::{Account, Keyring};
@@ -15,6 +17,9 @@ use crate::domain::question::Ask;
 
 /// How often a password is asked for, and how often the server's questions are answered anew.
 const TRIES: usize = 3;
+
+/// How long a round of the server's questions stays open: sshd waits no longer (LoginGraceTime), and its hanging up is not seen until there is an answer.
+const ANSWER_LIMIT: Duration = Duration::from_secs(120);
 
 /// Rounds of questions in one try.
 const MAX_ROUNDS: usize = 16;
@@ -55,8 +60,17 @@ enum Tried {
 struct Answers {
     /// A password among them, to be kept when it was right.
     password: Option<SecretString>,
+    /// Whether that was kept from before.
+    kept: bool,
     asked: bool,
     by_person: bool,
+}
+
+/// Why a question has no answer.
+enum Unanswered {
+    Dismissed,
+    /// The connection has ended, or its server waits no longer.
+    Ended,
 }
 
 impl Interactive<'_> {
@@ -66,11 +80,16 @@ impl Interactive<'_> {
             return Outcome::Spent;
         }
         let account = self.keyring.account(self.account);
-        let mut account = self.turn(&account).await;
+        let Some(mut account) = self.turn(&account).await else {
+            return Outcome::Ended;
+        };
         let mut refused = 0;
         while refused < TRIES {
             if account.dismissed.still() {
                 return self.dismissed();
+            }
+            if self.refusal.tries() >= MAX_TRIES {
+                return self.no_try_left(&mut account, refused);
             }
             match self.one_try(&mut account, refused > 0).await {
                 Tried::Done(outcome) => return outcome,
@@ -99,17 +118,23 @@ impl Interactive<'_> {
             return Outcome::Spent;
         }
         let account = self.keyring.account(self.account);
-        let mut account = self.turn(&account).await;
+        let Some(mut account) = self.turn(&account).await else {
+            return Outcome::Ended;
+        };
         let mut refused = 0;
         while refused < TRIES {
+            if self.refusal.tries() >= MAX_TRIES {
+                return self.no_try_left(&mut account, refused);
+            }
             let kept = account.password.take();
             let by_person = kept.is_none();
             let password = match kept {
                 Some(password) => password,
                 None if account.dismissed.still() => return self.dismissed(),
-                None => match self.ask("", "password", false, (1, 1), refused > 0).await {
-                    Some(password) => password,
-                    None => {
+                None => match self.ask("", "password", false, (1, 1), refused > 0, None).await {
+                    Ok(password) => password,
+                    Err(Unanswered::Ended) => return Outcome::Ended,
+                    Err(Unanswered::Dismissed) => {
                         account.dismissed.now();
                         return self.dismissed();
                     }
@@ -118,18 +143,19 @@ impl Interactive<'_> {
             let done = self.handle.authenticate_password(self.user, password.expose_secret());
             match done.await {
                 Ok(AuthResult::Success) => {
-                    account.password = Some(password);
+                    account.keep(Some(password));
                     return Outcome::In;
                 }
                 Ok(AuthResult::Failure {
                     remaining_methods,
                     partial_success: true,
                 }) => {
-                    account.password = Some(password);
+                    account.keep(Some(password));
                     self.refusal.taken.push("the password".to_owned());
                     return Outcome::More(remaining_methods);
                 }
                 Ok(AuthResult::Failure { remaining_methods, .. }) if remaining_methods.is_empty() => {
+                    account.put_back(Some(password).filter(|_| !by_person));
                     return Outcome::Ended;
                 }
                 Ok(AuthResult::Failure { remaining_methods, .. }) => {
@@ -137,7 +163,10 @@ impl Interactive<'_> {
                     refused += usize::from(by_person);
                     *self.offered = Some(remaining_methods);
                 }
-                Err(_) => return Outcome::Ended,
+                Err(_) => {
+                    account.put_back(Some(password).filter(|_| !by_person));
+                    return Outcome::Ended;
+                }
             }
             if !self.offers(MethodKind::Password) {
                 return Outcome::Spent;
@@ -150,6 +179,14 @@ impl Interactive<'_> {
     /// One try: rounds of questions until the server says yes or no.
     async fn one_try(&mut self, account: &mut Account, again: bool) -> Tried {
         let mut answers = Answers::default();
+        let tried = self.rounds(account, &mut answers, again).await;
+        if matches!(tried, Tried::Done(Outcome::Ended | Outcome::Stuck)) && answers.kept {
+            account.put_back(answers.password);
+        }
+        tried
+    }
+
+    async fn rounds(&mut self, account: &mut Account, answers: &mut Answers, again: bool) -> Tried {
         let mut heard = Vec::new();
         let mut said = self
             .handle
@@ -159,14 +196,14 @@ impl Interactive<'_> {
             let (name, instructions, prompts) = match said {
                 Err(_) => return Tried::Done(Outcome::Ended),
                 Ok(Said::Success) => {
-                    account.keep(answers.password);
+                    account.keep(answers.password.take());
                     return Tried::Done(Outcome::In);
                 }
                 Ok(Said::Failure {
                     remaining_methods,
                     partial_success: true,
                 }) => {
-                    account.keep(answers.password);
+                    account.keep(answers.password.take());
                     self.refusal.taken.push("the answers to its questions".to_owned());
                     return Tried::Done(Outcome::More(remaining_methods));
                 }
@@ -199,9 +236,10 @@ impl Interactive<'_> {
                 Vec::new()
             } else {
                 let words = std::mem::take(&mut heard).join(" — ");
-                match self.round(account, &mut answers, &words, &prompts, again).await {
-                    Some(texts) => texts,
-                    None => {
+                match self.round(account, answers, &words, &prompts, again).await {
+                    Ok(texts) => texts,
+                    Err(Unanswered::Ended) => return Tried::Done(Outcome::Ended),
+                    Err(Unanswered::Dismissed) => {
                         account.dismissed.now();
                         self.dismissed();
                         // The server waits for an answer that does not come: there is nothing to go on with.
@@ -209,13 +247,14 @@ impl Interactive<'_> {
                     }
                 }
             };
+            let texts = texts.iter().map(|t| t.expose_secret().to_owned()).collect();
             said = self.handle.authenticate_keyboard_interactive_respond(texts).await;
         }
         self.note("it asked without end");
         Tried::Done(Outcome::Stuck)
     }
 
-    /// Answers one round; `None` when a question was dismissed.
+    /// Answers one round.
     async fn round(
         &self,
         account: &mut Account,
@@ -223,28 +262,32 @@ impl Interactive<'_> {
         words: &str,
         prompts: &[Prompt],
         again: bool,
-    ) -> Option<Vec<String>> {
+    ) -> Result<Vec<SecretString>, Unanswered> {
         let mut texts = Vec::new();
+        let deadline = Instant::now() + ANSWER_LIMIT;
         for (prompt, number) in prompts.iter().zip(1..) {
             let text = printable(&prompt.prompt);
             let password = !prompt.echo && is_password(&text);
             answers.asked = true;
             // Used once: the next question for a password means that it was wrong.
             let kept = if password { account.password.take() } else { None };
+            let was_kept = kept.is_some();
             let answer = match kept {
                 Some(kept) => kept,
                 None => {
                     answers.by_person = true;
                     let place = (number, prompts.len());
-                    self.ask(words, &text, prompt.echo, place, again).await?
+                    self.ask(words, &text, prompt.echo, place, again, Some(deadline))
+                        .await?
                 }
             };
-            texts.push(answer.expose_secret().to_owned());
             if password {
-                answers.password = Some(answer);
+                answers.kept = was_kept;
+                answers.password = Some(answer.clone());
             }
+            texts.push(answer);
         }
-        Some(texts)
+        Ok(texts)
     }
 
     async fn ask(
@@ -254,7 +297,8 @@ impl Interactive<'_> {
         echo: bool,
         place: (usize, usize),
         again: bool,
-    ) -> Option<SecretString> {
+        deadline: Option<Instant>,
+    ) -> Result<SecretString, Unanswered> {
         let ask = Ask::Login {
             account: self.account.to_owned(),
             said: said.to_owned(),
@@ -264,16 +308,29 @@ impl Interactive<'_> {
             of: place.1,
             again,
         };
-        match self.asker.ask(ask).await {
-            Reply::Secret(text) => Some(text),
-            Reply::Yes | Reply::No => None,
+        let reply = match deadline {
+            None => self.asker.ask(ask).await,
+            Some(deadline) => self.asker.ask_until(ask, deadline).await,
+        };
+        match reply.ok_or(Unanswered::Ended)? {
+            Reply::Secret(text) => Ok(text),
+            Reply::Yes | Reply::No => Err(Unanswered::Dismissed),
         }
     }
 
-    /// Waits for its turn with this login: whoever waits here waits for a person.
-    async fn turn<'m>(&self, account: &'m tokio::sync::Mutex<Account>) -> tokio::sync::MutexGuard<'m, Account> {
+    /// Waits for its turn with this login: whoever waits here waits for a person. `None` when the connection ended first.
+    async fn turn<'m>(&self, account: &'m tokio::sync::Mutex<Account>) -> Option<tokio::sync::MutexGuard<'m, Account>> {
         let _pause = self.asker.pause();
-        account.lock().await
+        self.asker.while_up(account.lock()).await
+    }
+
+    /// The server hangs up at the next wrong answer, or has by now.
+    fn no_try_left(&mut self, account: &mut Account, refused: usize) -> Outcome {
+        self.note(&format!("no more than {MAX_TRIES} keys and answers are tried"));
+        if refused > 0 {
+            account.dismissed.now();
+        }
+        Outcome::Stuck
     }
 
     /// Whether a person can be asked; says what for where nobody can.
@@ -311,6 +368,15 @@ impl Account {
     fn keep(&mut self, password: Option<SecretString>) {
         if password.is_some() {
             self.password = password;
+            self.put_back = false;
+        }
+    }
+
+    /// Puts back a password that was right before and got no answer this time. Only once: a server may hang up on one that is no longer right.
+    fn put_back(&mut self, password: Option<SecretString>) {
+        if !self.put_back && password.is_some() {
+            self.password = password;
+            self.put_back = true;
         }
     }
 }

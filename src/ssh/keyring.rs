@@ -42,6 +42,8 @@ struct Slot {
 pub(super) struct Account {
     /// A password that was accepted before.
     pub(super) password: Option<SecretString>,
+    /// Whether it was put back after a login in which it got no answer.
+    pub(super) put_back: bool,
     pub(super) dismissed: Dismissed,
 }
 
@@ -108,7 +110,8 @@ impl Keyring {
         // Whoever waits here waits for a person.
         let _pause = asker.pause();
         let slot = self.slot(&file.path);
-        let mut slot = slot.lock().await;
+        let ended = || "the connection ended before its passphrase was given".to_owned();
+        let mut slot = asker.while_up(slot.lock()).await.ok_or_else(ended)?;
         if let Some(key) = &slot.key {
             return Ok(Arc::clone(key));
         }
@@ -125,7 +128,8 @@ impl Keyring {
                 key: file.path.display().to_string(),
                 again: attempt > 0,
             };
-            let Reply::Secret(passphrase) = asker.ask(ask).await else {
+            // A question that was withdrawn is none that a person has dismissed.
+            let Reply::Secret(passphrase) = asker.ask(ask).await.ok_or_else(ended)? else {
                 slot.dismissed.now();
                 return Err("its passphrase was not given".to_owned());
             };

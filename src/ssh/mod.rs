@@ -39,6 +39,7 @@ mod settings;
 mod spare;
 mod ssh_config;
 mod ssh_file;
+mod tcp;
 mod tokens;
 mod tunnel;
 mod wire;

@@ -17,7 +17,7 @@ use super::keyring::Keyring;
 use super::keys::KeyFile;
 use super::settings::Asker;
 
-const LOST: &str = "the connection was lost";
+pub(super) const LOST: &str = "the connection was lost";
 
 /// What offering takes.
 pub(super) struct Offering<'a> {

@@ -1,12 +1,12 @@
 //! What a caller says about a host and how it hears about it.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 use secrecy::SecretString;
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::keyring::Keyring;
@@ -95,6 +95,21 @@ pub(super) struct Asker {
     paused: Arc<AtomicUsize>,
     /// The connection's end: nobody waits for an answer after it.
     ended: CancellationToken,
+    places: Weak<Places>,
+}
+
+/// Places among the handshakes through hops. A person may take for ever: they are given up when one is asked, and not taken back.
+#[derive(Default)]
+pub(super) struct Places(Mutex<Vec<OwnedSemaphorePermit>>);
+
+impl Places {
+    pub(super) fn hold(&self, place: Option<OwnedSemaphorePermit>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(place);
+    }
+
+    fn give_up(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
 }
 
 /// Timers stand still while it lives.
@@ -112,6 +127,7 @@ impl Asker {
         source: Source,
         interactive: bool,
         ended: CancellationToken,
+        places: &Arc<Places>,
     ) -> Self {
         Self {
             reporter,
@@ -119,6 +135,25 @@ impl Asker {
             interactive,
             paused: Arc::default(),
             ended,
+            places: Arc::downgrade(places),
+        }
+    }
+
+    /// The connection has ended: open questions are withdrawn, and no more are asked.
+    pub(super) fn end(&self) {
+        self.ended.cancel();
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended.is_cancelled()
+    }
+
+    /// Waits for `work` while the connection is there; `None` when it ended first.
+    pub(super) async fn while_up<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            biased;
+            () = self.ended.cancelled() => None,
+            done = work => Some(done),
         }
     }
 
@@ -128,21 +163,33 @@ impl Asker {
 
     /// Stops the timers; also for one that waits behind another connection's question.
     pub(super) fn pause(&self) -> Pause {
+        if let Some(places) = self.places.upgrade() {
+            places.give_up();
+        }
         self.paused.fetch_add(1, Ordering::Relaxed);
         Pause(Arc::clone(&self.paused))
     }
 
-    /// Asks, and waits for as long as it takes.
-    pub(super) async fn ask(&self, ask: Ask) -> Reply {
+    /// Asks, and waits for as long as it takes; `None` when the connection ended first.
+    pub(super) async fn ask(&self, ask: Ask) -> Option<Reply> {
+        if self.has_ended() {
+            return None;
+        }
         let _pause = self.pause();
         self.reporter.link(self.source, LinkState::Asking);
         let answer = self.reporter.ask(self.source, ask);
-        let reply = tokio::select! {
-            reply = answer => reply.unwrap_or(Reply::No),
-            () = self.ended.cancelled() => Reply::No,
-        };
+        let reply = self.while_up(answer).await;
         self.reporter.link(self.source, LinkState::Connecting);
-        reply
+        reply.map(|reply| reply.unwrap_or(Reply::No))
+    }
+
+    /// As [`Self::ask`]; `None` also when there was no answer until then.
+    pub(super) async fn ask_until(&self, ask: Ask, deadline: Instant) -> Option<Reply> {
+        let reply = tokio::time::timeout_at(deadline.into(), self.ask(ask)).await;
+        if reply.is_err() {
+            self.reporter.link(self.source, LinkState::Connecting);
+        }
+        reply.ok().flatten()
     }
 
     /// Waits for `work` at most this long, not counting the time of questions.
@@ -182,9 +229,77 @@ mod tests {
         }
     }
 
+    fn asker(places: &Arc<Places>) -> Asker {
+        Asker::new(
+            Arc::new(Quiet),
+            Source::Operator,
+            true,
+            CancellationToken::new(),
+            places,
+        )
+    }
+
+    /// A person who never answers; the questions stay open.
+    #[derive(Default)]
+    struct Away(Mutex<Vec<oneshot::Sender<Reply>>>);
+
+    impl Reporter for Away {
+        fn link(&self, _: Source, _: LinkState) {}
+        fn ask(&self, _: Source, _: Ask) -> oneshot::Receiver<Reply> {
+            let (sender, receiver) = oneshot::channel();
+            self.0.lock().unwrap().push(sender);
+            receiver
+        }
+        fn now(&self) -> Stamp {
+            Stamp(0)
+        }
+    }
+
+    #[tokio::test]
+    async fn a_question_ends_with_its_connection_or_its_time_and_is_withdrawn() {
+        let question = || Ask::Passphrase {
+            key: "k".into(),
+            again: false,
+        };
+        let away = Arc::new(Away::default());
+        let reporter = Arc::clone(&away) as Arc<dyn Reporter>;
+        let ended = CancellationToken::new();
+        let asker = Asker::new(reporter, Source::Operator, true, ended, &Arc::default());
+        let soon = Instant::now() + Duration::from_millis(20);
+        assert!(asker.ask_until(question(), soon).await.is_none());
+        let end = async {
+            tokio::task::yield_now().await;
+            asker.end();
+        };
+        assert!(tokio::join!(asker.ask(question()), end).0.is_none());
+        // After it nothing is asked at all.
+        assert!(asker.ask(question()).await.is_none());
+        let open = away.0.lock().unwrap();
+        assert_eq!((open.len(), open.iter().all(oneshot::Sender::is_closed)), (2, true));
+    }
+
+    #[tokio::test]
+    async fn a_place_is_given_up_when_a_person_is_asked_or_the_try_ends() {
+        let all = Arc::new(tokio::sync::Semaphore::new(2));
+        for pauses in [true, false] {
+            let places = Arc::new(Places::default());
+            for _ in 0..2 {
+                places.hold(Arc::clone(&all).acquire_owned().await.ok());
+            }
+            let asker = asker(&places);
+            assert_eq!(all.available_permits(), 0);
+            if pauses {
+                let _pause = asker.pause();
+                assert_eq!(all.available_permits(), 2);
+            }
+            drop(places);
+            assert_eq!(all.available_permits(), 2);
+        }
+    }
+
     #[tokio::test]
     async fn a_timer_stands_still_while_a_person_is_asked() {
-        let asker = Asker::new(Arc::new(Quiet), Source::Operator, true, CancellationToken::new());
+        let asker = asker(&Arc::default());
         let limit = Duration::from_millis(100);
         assert_eq!(asker.limited(limit, std::future::pending::<()>()).await, None);
         let asking = async {
