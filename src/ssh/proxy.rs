@@ -22,7 +22,7 @@ use super::wire::{Bytestream, Pulse};
 const END_LIMIT: Duration = Duration::from_secs(2);
 
 /// How long its own words are waited for when the connection through it fails.
-const WORDS_LIMIT: Duration = Duration::from_millis(500);
+const WORDS_LIMIT: Duration = Duration::from_secs(2);
 
 /// Longest line of it that is kept whole.
 const MAX_LINE: u64 = 4096;
@@ -89,7 +89,8 @@ async fn watch_over(
     let listening = tokio::spawn(listen(stderr, Arc::clone(&last)));
     let status = tokio::select! {
         status = group.child.wait() => status.ok(),
-        () = unwanted.cancelled() => None,
+        // Where its output has ended the wire is dropped at once: it may be ending by itself, and its words say why.
+        () = unwanted.cancelled() => tokio::time::timeout(OWN_END, group.child.wait()).await.ok().and_then(Result::ok),
     };
     let Some(status) = status else {
         group.end(Signal::TERM);
@@ -131,6 +132,9 @@ async fn listen(stderr: ChildStderr, last: Arc<Mutex<String>>) {
         }
     }
 }
+
+/// How long a program that is not wanted any more has to end by itself.
+const OWN_END: Duration = Duration::from_millis(300);
 
 /// The program and what it has started.
 struct Group {
