@@ -3,7 +3,8 @@
 # is one; then a newline every few seconds. Three watchers write words into one pipe; the block after it is the only one that decides.
 guard=
 [ -z "$h" ] || {
-  { trap 'kill "$nap"' TERM; sleep "$h" & nap=$!; wait "$nap" && kill -s TERM "$$"; } </dev/null >/dev/null 2>&1 &
+  # Told to end before it sleeps, it must not sleep: it would end what is at work by then.
+  { trap 'kill $!; exit' TERM; sleep "$h" & wait $! && kill -s TERM "$$"; } </dev/null >/dev/null 2>&1 &
   guard=$!
 }
 IFS= read -r h
