@@ -64,7 +64,7 @@ impl Ours {
                 agent: None,
                 no_agent: true,
                 connect_limit: PATIENCE,
-                interactive: false,
+                interactive: true,
                 keyring: Keyring::default(),
             },
             place,

@@ -4,7 +4,8 @@
 guard=
 [ -z "$h" ] || {
   # Told to end before it sleeps, it must not sleep: it would end what is at work by then.
-  { trap 'kill $!; exit' TERM; sleep "$h" & wait $! && kill -s TERM "$$"; } </dev/null >/dev/null 2>&1 &
+  # What it has started is killed outright: a signal that comes before a new process is itself is lost.
+  { trap 'kill -s KILL $!; exit' TERM; sleep "$h" & wait $! && kill -s TERM "$$"; } </dev/null >/dev/null 2>&1 &
   guard=$!
 }
 IFS= read -r h
@@ -44,7 +45,7 @@ exec 3<&0 4>&1 5>&2 </dev/null >/dev/null 2>&1
   echo "run $run"
   { while read -r byte; do echo byte; done; echo end; } <&3 3<&- 4>&- 5>&- &
   ear=$!
-  { trap 'kill "$nap"; exit' TERM; while :; do sleep "$6" & nap=$!; wait "$nap" || exit; echo tick; done; } 3<&- 4>&- 5>&- &
+  { trap 'kill -s KILL "$nap"; exit' TERM; while :; do sleep "$6" & nap=$!; wait "$nap" || exit; echo tick; done; } 3<&- 4>&- 5>&- &
   clock=$!
   wait "$run"
   echo "code $?"

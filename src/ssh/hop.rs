@@ -95,6 +95,11 @@ impl HopHandle {
         Self { inner: Arc::new(inner) }
     }
 
+    /// Whether a person can be asked.
+    pub(super) fn interactive(&self) -> bool {
+        self.inner.settings.interactive
+    }
+
     /// Its name in messages.
     #[must_use]
     pub fn name(&self) -> &str {

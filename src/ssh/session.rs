@@ -30,6 +30,8 @@ pub struct Session {
     door: Arc<Door>,
     /// Where the key of the hop before it logs in.
     relay: Option<Arc<Relay>>,
+    /// Whether a channel is kept ready: a command without the screen is over before it would be used.
+    stays: bool,
     /// Keeps the hop's actor at work for as long as something runs through it.
     _via: Option<HopHandle>,
 }
@@ -71,6 +73,7 @@ impl Session {
         Ok(Self {
             door: Arc::new(Door::to(link)),
             relay: None,
+            stays: settings.interactive,
             _via: via,
         })
     }
@@ -93,6 +96,7 @@ impl Session {
         Ok(Self {
             door,
             relay: Some(relay),
+            stays: via.interactive(),
             _via: Some(via),
         })
     }
@@ -101,8 +105,9 @@ impl Session {
     /// command whose caller goes away.
     pub async fn exec(&self, command: &Command, secret: Option<SecretString>) -> Output {
         let output = exec(&self.door, command, secret).await;
-        if let Exit::Code(_) = output.exit {
-            self.door.prepare();
+        match output.exit {
+            Exit::Code(_) if self.stays => self.door.prepare(),
+            Exit::Code(_) | Exit::Signal(_) | Exit::TimedOut | Exit::NotStarted(_) | Exit::Unknown(_) => {}
         }
         output
     }
