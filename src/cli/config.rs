@@ -105,8 +105,9 @@ fn lacks(config: &Config, home: &Path) -> Vec<String> {
     let there = |key: &str| paths::expand(key, home).exists() || paths::expand(&format!("{key}.pub"), home).exists();
     let missing = keys.into_iter().filter(|key| !there(key));
     let mut all: Vec<String> = missing.map(|key| format!("note: the key {key} is not there")).collect();
-    let names = [&config.api_key_env, &config.hf_token_env].into_iter().flatten();
-    let unset = names.filter(|name| std::env::var_os(name).is_none_or(|v| v.is_empty()));
+    let unset = config
+        .secret_variables()
+        .filter(|name| std::env::var_os(name).is_none_or(|v| v.is_empty()));
     all.extend(unset.map(|name| format!("note: the variable {name} is not set here")));
     all
 }

@@ -298,6 +298,11 @@ pub struct Ui {
 }
 
 impl Config {
+    /// Names of the variables that hold secrets.
+    pub fn secret_variables(&self) -> impl Iterator<Item = &String> {
+        [&self.api_key_env, &self.hf_token_env].into_iter().flatten()
+    }
+
     /// Ids of all nodes, the head first.
     pub fn node_ids(&self) -> impl Iterator<Item = NodeId> + use<> {
         (0..u16::try_from(self.nodes.len()).unwrap_or(u16::MAX)).map(NodeId)

@@ -35,6 +35,13 @@ impl Observed {
         }
     }
 
+    /// Requests that the model server works on, where it is known that there are some.
+    #[must_use]
+    pub fn running_requests(&self) -> Option<f64> {
+        let running = self.server.metrics.value()?.running;
+        running.filter(|n| *n >= 1.0)
+    }
+
     /// What is known of a node.
     #[must_use]
     pub fn node(&self, id: NodeId) -> Option<&NodeObserved> {

@@ -187,13 +187,12 @@ fn expand(path: &str, home: &Path) -> PathBuf {
 
 /// Hides the values of the configured secrets, wherever they turn up.
 fn masker(config: &Config) -> Masker {
-    let names = [&config.api_key_env, &config.hf_token_env];
-    Masker::new(names.into_iter().flatten().filter_map(|name| std::env::var(name).ok()))
+    Masker::new(config.secret_variables().filter_map(|name| std::env::var(name).ok()))
 }
 
 /// The variables that the configuration names for secrets and that are not set here.
 fn unset(config: &Config) -> Vec<String> {
-    let names = [&config.api_key_env, &config.hf_token_env].into_iter().flatten();
+    let names = config.secret_variables();
     names.filter(|name| secret(name).is_none()).cloned().collect()
 }
 

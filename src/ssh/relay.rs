@@ -118,7 +118,10 @@ impl Relay {
                 return Err(link_error(LinkErrorKind::Unreachable, text));
             }
         }
-        let directory = said.directory().unwrap_or_default();
+        let Some(directory) = said.directory() else {
+            let text = format!("{label}: the hop did not say where its socket is");
+            return Err(link_error(LinkErrorKind::Unreachable, text));
+        };
         let end = CancellationToken::new();
         // Whatever goes wrong from here on, the master must not outlive this call.
         let guard = end.clone().drop_guard();

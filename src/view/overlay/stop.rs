@@ -33,8 +33,7 @@ pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect, regio
     ));
     lines.extend(choice("Esc", "nothing".to_owned()));
     lines.push(Line::new());
-    let running = state.observed.server.metrics.value().and_then(|m| m.running);
-    if let Some(running) = running.filter(|n| *n >= 1.0) {
+    if let Some(running) = state.observed.running_requests() {
         let text = format!("! requests running now: {running:.0}; they will fail");
         lines.extend(broken(&text, 2, width, look.warn()));
     }

@@ -32,8 +32,9 @@ pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect, regio
         lines.extend(broken(&format!("✗ {why}"), 0, width, look.bad()));
         lines.push(Line::new());
     }
-    if let Some(running) = running(scene) {
-        let text = format!("! requests running now: {running}; the test slows them down, and they change its figures");
+    if let Some(running) = scene.state.observed.running_requests() {
+        let text =
+            format!("! requests running now: {running:.0}; the test slows them down, and they change its figures");
         lines.extend(broken(&text, 0, width, look.warn()));
         lines.push(Line::new());
     }
@@ -41,17 +42,6 @@ pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect, regio
         labelled(scene, label, &text, width, &mut lines);
     }
     boxed(scene, canvas, area, title, &lines, regions);
-}
-
-/// Requests of others that the server works on.
-fn running(scene: &Scene<'_>) -> Option<u64> {
-    let running = scene.state.observed.server.metrics.value().and_then(|m| m.running)?;
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a whole number of requests, not below one"
-    )]
-    (running >= 1.0).then_some(running.round() as u64)
 }
 
 fn parts(scene: &Scene<'_>) -> Vec<(&'static str, String)> {
