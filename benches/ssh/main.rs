@@ -63,6 +63,9 @@ fn main() {
         if wanted("bulk") {
             rows.extend(bulk(&ours, &theirs, &servers.print_bulk(), "of a file").await);
         }
+        if wanted("lines") {
+            rows.extend(bulk(&ours, &theirs, &servers.print_lines(), "written one by one").await);
+        }
         if wanted("nodes") {
             rows.push(all_nodes(&ours).await);
         }

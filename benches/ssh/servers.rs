@@ -80,6 +80,14 @@ impl Servers {
         vec!["cat".to_owned(), shown(&self.bulk())]
     }
 
+    /// Prints the same, a line at a time, as `docker logs` does.
+    pub fn print_lines(&self) -> Vec<String> {
+        let line = format!("bs={}", BULK_LINE);
+        ["dd", &line, "status=none", &format!("if={}", shown(&self.bulk()))]
+            .map(str::to_owned)
+            .to_vec()
+    }
+
     pub fn place(&self) -> Place {
         Place {
             jump: jump().to_string(),

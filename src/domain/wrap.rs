@@ -246,9 +246,9 @@ impl Preamble {
     }
 
     /// What of these bytes is the script's own; empty until the nonce has come.
-    pub fn feed<'a>(&mut self, bytes: &'a [u8]) -> std::borrow::Cow<'a, [u8]> {
+    pub fn feed(&mut self, bytes: &[u8]) -> Vec<u8> {
         if self.passed {
-            return bytes.into();
+            return bytes.to_vec();
         }
         self.held.extend_from_slice(bytes);
         self.noise = self.noise.saturating_add(bytes.len());
@@ -260,11 +260,11 @@ impl Preamble {
             self.passed = true;
             let own = self.held.split_off(at + self.mark.len());
             self.held.truncate(at);
-            return own.into();
+            return own;
         }
         let excess = self.held.len().saturating_sub(NOISE_KEPT.max(self.mark.len()));
         self.held.drain(..excess);
-        Vec::new().into()
+        Vec::new()
     }
 
     /// Whether the nonce has come.
@@ -370,7 +370,7 @@ mod tests {
         for cut in 0..all.len() {
             let mut p = Preamble::new("ab12");
             // The nonce at the end of a line of noise counts as the nonce: noise cannot know it.
-            let mut got = p.feed(&all[..cut]).into_owned();
+            let mut got = p.feed(&all[..cut]);
             got.extend_from_slice(&p.feed(&all[cut..]));
             assert_eq!(got, b"ab12\nout ab12\n", "cut at {cut}");
             assert!(p.passed());

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::FutureExt;
 use russh::client::Msg;
 use russh::{Channel, ChannelMsg, ChannelReadHalf, ChannelWriteHalf};
 use secrecy::{ExposeSecret, SecretString};
@@ -36,6 +37,9 @@ const AFTER_REFUSAL: Duration = Duration::from_millis(50);
 /// Exit code by which an `ssh` in between says that it failed itself (ssh(1), exit status).
 const SSH_FAILED: u32 = 255;
 
+/// Messages taken in one turn: the library holds as many before it makes the whole connection wait.
+const TURN: usize = 100;
+
 /// SSH's number of the stream that carries stderr.
 const STDERR: u32 = 1;
 
@@ -44,7 +48,9 @@ pub(super) trait Ear: Send {
     /// The script begins.
     fn began(&mut self) {}
     /// Bytes of one of its outputs.
-    fn take(&mut self, stream: Stream, bytes: &[u8]);
+    fn take(&mut self, stream: Stream, bytes: Bytes);
+    /// Nothing more has come for now.
+    fn pause(&mut self) {}
 }
 
 /// How a conversation with a command ended.
@@ -256,14 +262,24 @@ impl Talk<'_> {
             let mut earlier = heard.into_iter();
             loop {
                 if let Some(message) = earlier.next() {
-                    match hearing.take(message, ear, &begin) {
+                    let heard = hearing.take(message, ear, &begin);
+                    ear.pause();
+                    match heard {
                         Some(heard) => break heard,
                         None => continue,
                     }
                 }
                 tokio::select! {
                     message = read.wait() => match message {
-                        Some(message) => if let Some(heard) = hearing.take(message, ear, &begin) { break heard },
+                        Some(message) => {
+                            // With what came behind it: a busy log's lines come one by one, and everything else here is looked at after each turn.
+                            let heard = match hearing.take(message, ear, &begin) {
+                                None => hearing.take_waiting(&mut read, ear, &begin),
+                                heard => heard,
+                            };
+                            ear.pause();
+                            if let Some(heard) = heard { break heard }
+                        }
                         None => break Heard::Closed,
                     },
                     () = &mut speaking => {}
@@ -360,16 +376,34 @@ impl Hearing {
             ChannelMsg::Close => return Some(Heard::Closed),
             _ => return None,
         };
-        let before = preamble.passed();
+        if preamble.passed() {
+            // As it came, without a copy: a busy log is most of what a console reads.
+            ear.take(stream, data);
+            return None;
+        }
         let own = preamble.feed(&data);
-        if stream == Stream::Out && !before && preamble.passed() {
+        if stream == Stream::Out && preamble.passed() {
             begin.notify_one();
             ear.began();
         }
         if !own.is_empty() {
-            ear.take(stream, &own);
+            ear.take(stream, own.into());
         }
         preamble.hopeless().then_some(Heard::Hopeless)
+    }
+
+    /// Takes what has come already, at most [`TURN`] messages.
+    fn take_waiting(&mut self, read: &mut ChannelReadHalf, ear: &mut impl Ear, begin: &Notify) -> Option<Heard> {
+        for _ in 0..TURN {
+            let heard = match read.wait().now_or_never()? {
+                Some(message) => self.take(message, ear, begin),
+                None => Some(Heard::Closed),
+            };
+            if heard.is_some() {
+                return heard;
+            }
+        }
+        None
     }
 
     /// Resolves some time after the exit status.

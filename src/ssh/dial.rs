@@ -8,6 +8,7 @@ use std::time::Duration;
 use russh::cipher;
 use russh::client::{self, Handle};
 use russh::keys::Algorithm;
+use tokio::io::BufReader;
 use tokio::net::lookup_host;
 use tokio::sync::oneshot;
 
@@ -20,6 +21,7 @@ use super::hop::HopHandle;
 use super::host_key::{Client, Ending, Judge, Shared};
 use super::known_hosts::Known;
 use super::link::{KEEPALIVE, Link, LoggedIn};
+use super::paced::Paced;
 use super::proxy::{self, Words};
 use super::settings::{Asker, Places, Reporter, Settings, Target};
 use super::tcp;
@@ -39,6 +41,14 @@ const REASON_LIMIT: Duration = Duration::from_secs(1);
 
 /// Addresses of one name that are tried.
 const ADDRESSES: usize = 16;
+
+/// Bytes read from a connection at a time: a busy log comes in packets of a line each, and the library asks for each of them twice.
+const READ_BUFFER: usize = 128 << 10;
+
+/// A byte stream of the operating system's, read in large pieces.
+fn buffered(stream: impl Bytestream + 'static) -> Box<dyn Bytestream> {
+    Box::new(BufReader::with_capacity(READ_BUFFER, stream))
+}
 
 /// Everything that one dial needs to know.
 struct Dial<'a> {
@@ -203,7 +213,7 @@ impl Dial<'_> {
             let started = proxy::start(command, pulse);
             let (stream, words) =
                 started.map_err(|why| link_error(LinkErrorKind::Local, format!("{}: {why}", self.label)))?;
-            return Ok((stream, Some(words)));
+            return Ok((buffered(stream), Some(words)));
         }
         let limit = self.limit();
         let addresses = self.addresses(limit).await?;
@@ -211,7 +221,7 @@ impl Dial<'_> {
             Some(Ok(stream)) => {
                 // Without it small packets wait for one another. A socket that refuses works all the same.
                 let _ = stream.set_nodelay(true);
-                Ok((Box::new(stream), None))
+                Ok((buffered(Paced::new(stream)), None))
             }
             Some(Err(e)) => Err(self.unreachable(&io_fragment(&e))),
             None => Err(self.unreachable(&format!("no TCP connection within {}", human(limit)))),

@@ -19,13 +19,13 @@ use crate::domain::{Source, Stamp};
 pub(super) const KEEPALIVE: Duration = Duration::from_secs(2);
 
 /// Silence after which a peer is shown as silent.
-pub const SILENT_AFTER: Duration = Duration::from_millis(3500);
+pub const SILENT_AFTER: Duration = Duration::from_millis(3400);
 
 /// Silence after which a connection is given up. A host short of memory answers late, and a new handshake is the last thing it needs.
 pub const GIVE_UP_AFTER: Duration = Duration::from_secs(15);
 
 /// How often the guard looks.
-const LOOK: Duration = Duration::from_millis(250);
+const LOOK: Duration = Duration::from_millis(200);
 
 /// A look that comes this late means that this process itself stood still: the peer's silence then proves nothing.
 const STOOD_STILL: Duration = Duration::from_secs(2);

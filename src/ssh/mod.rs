@@ -32,6 +32,7 @@ mod keys;
 mod known_hosts;
 mod link;
 mod offer;
+mod paced;
 mod proxy;
 mod relay;
 mod session;

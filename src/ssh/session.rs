@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use secrecy::SecretString;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
@@ -221,6 +221,7 @@ pub(super) async fn follow(door: &Arc<Door>, command: &Command, sink: mpsc::Send
     tokio::spawn(async move {
         let mut pipe = Pipe {
             sink,
+            joined: (Stream::Out, BytesMut::new()),
             gap: 0,
             dropped,
             began: Some(began),
@@ -310,7 +311,7 @@ impl Kept {
 }
 
 impl Ear for Kept {
-    fn take(&mut self, stream: Stream, bytes: &[u8]) {
+    fn take(&mut self, stream: Stream, bytes: Bytes) {
         let kept = match stream {
             Stream::Out => &mut self.stdout,
             Stream::Err => &mut self.stderr,
@@ -321,9 +322,14 @@ impl Ear for Kept {
     }
 }
 
+/// Small pieces are joined up to this many bytes; larger ones are handed on as they came.
+const JOINED: usize = 16 << 10;
+
 /// Hands bytes on to whoever takes them.
 struct Pipe {
     sink: mpsc::Sender<Chunk>,
+    /// Small pieces of one output that wait to be handed on together.
+    joined: (Stream, BytesMut),
     gap: u64,
     dropped: Arc<AtomicU64>,
     began: Option<oneshot::Sender<()>>,
@@ -336,12 +342,34 @@ impl Ear for Pipe {
         }
     }
 
-    fn take(&mut self, stream: Stream, bytes: &[u8]) {
+    fn take(&mut self, stream: Stream, bytes: Bytes) {
+        let large = bytes.len() > JOINED / 2;
+        if large || self.joined.0 != stream || self.joined.1.len() + bytes.len() > JOINED {
+            self.pause();
+        }
+        if large {
+            self.hand_on(stream, bytes);
+        } else {
+            self.joined.0 = stream;
+            self.joined.1.extend_from_slice(&bytes);
+        }
+    }
+
+    fn pause(&mut self) {
+        if !self.joined.1.is_empty() {
+            let bytes = self.joined.1.split().freeze();
+            self.hand_on(self.joined.0, bytes);
+        }
+    }
+}
+
+impl Pipe {
+    fn hand_on(&mut self, stream: Stream, bytes: Bytes) {
         let length = bytes.len() as u64;
         match self.sink.try_reserve() {
             Ok(place) => place.send(Chunk {
                 stream,
-                bytes: Bytes::copy_from_slice(bytes),
+                bytes,
                 dropped: std::mem::take(&mut self.gap),
             }),
             Err(_) => {
@@ -349,5 +377,51 @@ impl Ear for Pipe {
                 self.dropped.fetch_add(length, Ordering::Relaxed);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_pieces_are_joined_and_none_overtakes_another() {
+        let (sink, mut chunks) = mpsc::channel(64);
+        let mut pipe = Pipe {
+            sink,
+            joined: (Stream::Out, BytesMut::new()),
+            gap: 0,
+            dropped: Arc::default(),
+            began: None,
+        };
+        let mut said: Vec<(Stream, Vec<u8>)> = Vec::new();
+        for (n, length) in [1, 100, JOINED, 3, JOINED / 2, JOINED / 2, 7, JOINED / 2 + 1, 0, 2]
+            .into_iter()
+            .enumerate()
+        {
+            for stream in [Stream::Out, Stream::Out, Stream::Err] {
+                let piece = vec![b'a' + u8::try_from(n).unwrap(); length];
+                pipe.take(stream, piece.clone().into());
+                match said.last_mut() {
+                    Some((last, text)) if *last == stream => text.extend(piece),
+                    _ => said.push((stream, piece)),
+                }
+            }
+        }
+        pipe.pause();
+        drop(pipe);
+        let mut heard: Vec<(Stream, Vec<u8>)> = Vec::new();
+        let mut count = 0;
+        while let Ok(chunk) = chunks.try_recv() {
+            assert!(chunk.bytes.len() <= JOINED, "{}", chunk.bytes.len());
+            count += 1;
+            match heard.last_mut() {
+                Some((last, text)) if *last == chunk.stream => text.extend(&chunk.bytes),
+                _ => heard.push((chunk.stream, chunk.bytes.to_vec())),
+            }
+        }
+        said.retain(|(_, text)| !text.is_empty());
+        assert_eq!(heard, said);
+        assert!(count < 30, "{count} chunks");
     }
 }
