@@ -8,6 +8,7 @@ pub mod app;
 pub mod bench;
 pub mod cli;
 pub mod config;
+pub mod diagnose;
 pub mod domain;
 pub mod drive;
 pub mod engine;

@@ -12,6 +12,7 @@ use super::observed::VerbFacts;
 use super::problem::Problem;
 use super::question::Question;
 use super::serving::{ServeFacts, ServerFacts};
+use super::sign::Sign;
 use super::time::Now;
 use super::{container, fabric, gpu, image, memory, ray, sockets};
 
@@ -57,6 +58,8 @@ pub enum EventKind {
     },
     /// A log line said something.
     Line(LineFact),
+    /// A log line may say why something failed, or a new start makes what was said before void. Never dropped.
+    Sign(Sign),
     /// An actor asks. Never dropped.
     Question(Question),
     /// The throughput test.

@@ -26,6 +26,7 @@ pub mod question;
 pub mod ray;
 pub mod reading;
 pub mod serving;
+pub mod sign;
 pub mod sockets;
 pub mod ssh_line;
 pub mod step;

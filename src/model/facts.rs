@@ -9,6 +9,7 @@ use crate::domain::serving::ServeFacts;
 use crate::domain::units::Bytes;
 use crate::domain::{NodeId, Reading, Stamp};
 
+use super::causes;
 use super::load::in_peace;
 use super::run;
 use super::state::State;
@@ -44,9 +45,11 @@ pub(super) fn take(state: &mut State, node: NodeId, found: Facts, at: Stamp) {
             seen.gpus = Reading::known(gpus, at);
         }
         Facts::Containers(c) => {
-            let name = &state.config.container.name;
-            let found = c.named(name).map(|c| c.state == ContainerState::Running);
+            let name = state.config.container.name.clone();
+            let own = c.named(&name).cloned();
+            let found = own.as_ref().map(|c| c.state == ContainerState::Running);
             seen.containers = Reading::known(c, at);
+            causes::container(state, node, own.as_ref(), at);
             if node == state.config.head() && found != Some(true) {
                 // What lives inside the container can't be there without it.
                 state.observed.ray = Reading::absent(format!("no container {name} runs on the head"));
@@ -84,6 +87,9 @@ fn serve(state: &mut State, node: NodeId, facts: ServeFacts, removed: bool, at: 
     let peace = removed || run::stops_server(state) || head.is_some_and(|head| in_peace(head, loads(), at));
     for view in &mut state.nodes {
         view.load.ended(peace);
+    }
+    if peace {
+        state.evidence.clear(state.now);
     }
 }
 

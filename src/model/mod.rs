@@ -6,6 +6,7 @@
 //! its readings; which probe is due is decided here, the actors only run them.
 
 pub mod bench;
+mod causes;
 mod commands;
 pub mod facts;
 mod intents;

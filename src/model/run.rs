@@ -6,8 +6,10 @@ use crate::domain::event::CommandDone;
 use crate::domain::intent::{Action, Mode};
 use crate::domain::load::Stage;
 use crate::domain::serving::ServerProbe;
+use crate::domain::step::StepEventKind;
 use crate::plan::{Do, Machine, Progress, StepState, Want};
 
+use super::causes;
 use super::load::{Load, failures};
 use super::server;
 use super::state::State;
@@ -32,6 +34,7 @@ pub(super) fn confirm(state: &mut State, effects: &mut Vec<Effect>) {
         return;
     };
     let now = state.now.stamp;
+    state.evidence.new_run();
     let (machine, todo) = Machine::new(plan, state.options.no_probe, now);
     state.run = Some(machine);
     state.screen.mode = Mode::Run;
@@ -56,7 +59,7 @@ pub(super) fn command_done(state: &mut State, done: &CommandDone, effects: &mut 
     let Some(machine) = state.run.as_mut().filter(|m| m.outcome().is_none()) else {
         return;
     };
-    let todo = machine.on_command_done(done, now);
+    let todo = machine.on_command_done(done, &state.config, now);
     perform(state, todo, effects);
 }
 
@@ -70,8 +73,15 @@ pub(super) fn abort(state: &mut State, effects: &mut Vec<Effect>) {
     perform(state, todo, effects);
 }
 
-/// The cure of the step that failed, when one is known.
+/// The cure of the step that failed, when one is known: that of its first cause, a command where it has one.
 pub(super) fn fix(state: &State) -> Option<String> {
+    let cause = causes::failed_step(state).and_then(|step| state.step_cause(step));
+    let cure = cause.and_then(|c| c.command.map(|(_, line)| line).or(c.fix));
+    cure.or_else(|| step_fix(state))
+}
+
+/// What the step itself knows to do.
+fn step_fix(state: &State) -> Option<String> {
     state.run.as_ref()?.steps().iter().find_map(|s| match &s.state {
         StepState::Failed(failure) => failure.fix.clone(),
         StepState::Waiting
@@ -109,7 +119,12 @@ fn perform(state: &mut State, todo: Vec<Do>, effects: &mut Vec<Effect>) {
                 effects.push(Effect::ProbeServer(probe));
             }
             Do::Run { run, node, command } => effects.push(Effect::Run { run, node, command }),
-            Do::Event(event) => effects.push(Effect::Step(event)),
+            Do::Event(event) => {
+                if let StepEventKind::Failed(failure) = &event.kind {
+                    causes::step_failed(state, event.step, failure);
+                }
+                effects.push(Effect::Step(event));
+            }
             Do::Over(outcome) => over(state, outcome, effects),
         }
     }
@@ -131,6 +146,7 @@ fn over(state: &mut State, outcome: RunOutcome, effects: &mut Vec<Effect>) {
         for node in &mut state.nodes {
             node.load = Load::default();
         }
+        state.evidence.clear(state.now);
     }
     effects.push(Effect::RunOver(outcome));
     let name = &state.config.cluster;

@@ -128,6 +128,9 @@ pub(super) fn settle(state: &mut State, now: Stamp, effects: &mut Vec<Effect>) {
         ServingState::Ready => false,
         ServingState::Answering | ServingState::Degraded(_) | ServingState::Unknown => state.awaited,
     };
+    if next == ServingState::Ready {
+        state.evidence.came_true(state.now);
+    }
     state.server.found = state.server.state == ServingState::Unknown;
     state.server.state = next;
     state.server.since = now;

@@ -1,11 +1,12 @@
 //! The state of the console.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use serde::Serialize;
 
 use crate::config::Config;
+use crate::diagnose::Evidence;
 use crate::domain::command::{Command, Exit};
 use crate::domain::event::Purpose;
 use crate::domain::intent::{Mode, Pane};
@@ -60,6 +61,8 @@ pub struct State {
     pub questions: VecDeque<Question>,
     /// Things to tell, newest last.
     pub notices: VecDeque<Notice>,
+    /// What may say why something failed.
+    pub evidence: Evidence,
     /// The latest throughput test.
     pub bench: Option<BenchView>,
     /// When the operator pressed a key that means something last.
@@ -82,6 +85,19 @@ pub struct State {
     pub(super) dashboard_failed: bool,
     /// When each probe was asked last.
     pub(super) asked: BTreeMap<Asked, Stamp>,
+    /// The container of each node that was seen last.
+    pub(super) containers: BTreeMap<NodeId, Started>,
+    /// Nodes that were members of Ray since their container was started.
+    pub(super) joined: BTreeSet<NodeId>,
+}
+
+/// One life of a container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Started {
+    /// Its id.
+    pub id: String,
+    /// When it was started, as Docker prints it.
+    pub at: Option<String>,
 }
 
 /// Switches of a console.
@@ -304,6 +320,7 @@ impl State {
             commands: VecDeque::new(),
             questions: VecDeque::new(),
             notices: VecDeque::new(),
+            evidence: Evidence::default(),
             bench: None,
             pressed: started.stamp,
             screen: Screen::default(),
@@ -315,6 +332,8 @@ impl State {
             metrics_failed: false,
             dashboard_failed: false,
             asked: BTreeMap::new(),
+            containers: BTreeMap::new(),
+            joined: BTreeSet::new(),
         }
     }
 

@@ -6,7 +6,7 @@ use crate::domain::link::LinkState;
 use crate::domain::{NodeId, Source, Stamp};
 
 use super::state::{NOTICES, Notice, State};
-use super::{commands, facts, intents, run, schedule, server, why};
+use super::{causes, commands, facts, intents, run, schedule, server, why};
 
 /// Takes one event. What must be done about it comes back in order.
 pub fn update(state: &mut State, event: Event) -> Vec<Effect> {
@@ -17,6 +17,7 @@ pub fn update(state: &mut State, event: Event) -> Vec<Effect> {
     let now = event.at.stamp;
     let source = event.source;
     let mut effects = Vec::new();
+    let changes = changes_cluster(&event.kind);
     match event.kind {
         EventKind::Link(link) => {
             if link != LinkState::Asking {
@@ -35,8 +36,11 @@ pub fn update(state: &mut State, event: Event) -> Vec<Effect> {
             }
         }
         EventKind::Problems(problems) => {
-            if let Some(view) = node_of(source).and_then(|n| state.nodes.get_mut(n.index())) {
-                view.problems = problems;
+            if let Some(node) = node_of(source) {
+                causes::problems(state, node, &problems);
+                if let Some(view) = state.nodes.get_mut(node.index()) {
+                    view.problems = problems;
+                }
             }
         }
         EventKind::Server(answer) => server::take(state, answer, now),
@@ -57,6 +61,11 @@ pub fn update(state: &mut State, event: Event) -> Vec<Effect> {
                 view.load.line(fact, now);
             }
         }
+        EventKind::Sign(sign) => {
+            if let Some(node) = node_of(source) {
+                causes::take(state, node, sign, event.at);
+            }
+        }
         EventKind::Question(question) => intents::asked(state, question, &mut effects),
         EventKind::Bench(news) => {
             if let Some(bench) = &mut state.bench {
@@ -68,8 +77,29 @@ pub fn update(state: &mut State, event: Event) -> Vec<Effect> {
         EventKind::Notice(text) => notice(state, source, text),
     }
     server::settle(state, state.now.stamp, &mut effects);
+    if changes {
+        causes::settle(state);
+    }
     run::advance(state, &mut effects);
     effects
+}
+
+/// Whether an event may change what is judged of the cluster. Lines of logs, of which there may be many, do not.
+fn changes_cluster(kind: &EventKind) -> bool {
+    match kind {
+        EventKind::Link(_) | EventKind::Facts(_) | EventKind::Server(_) | EventKind::Tick => true,
+        EventKind::ProbeFailed { .. }
+        | EventKind::Problems(_)
+        | EventKind::CommandStarted(_)
+        | EventKind::CommandDone(_)
+        | EventKind::LogAdvanced { .. }
+        | EventKind::Line(_)
+        | EventKind::Sign(_)
+        | EventKind::Question(_)
+        | EventKind::Bench(_)
+        | EventKind::Intent(_)
+        | EventKind::Notice(_) => false,
+    }
 }
 
 /// Adds a notice; the oldest goes first.

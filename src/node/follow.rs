@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
 use crate::config::types::{Config, LogPlace};
+use crate::diagnose::Matcher;
 use crate::domain::command::Exit;
 use crate::domain::container::{ContainerFacts, ContainerState};
 use crate::domain::event::{CommandDone, CommandStart, EventKind, Purpose};
@@ -26,11 +27,14 @@ pub type SharedLog = Arc<Mutex<Ring>>;
 /// Chunks on their way from the connection to the decoder.
 const CHUNKS: usize = 1024;
 
-/// Findings that wait for room in the queue; when too many wait, the oldest bar goes first.
+/// Findings that wait for room in the queue; when too many wait, the oldest bar goes first, then the newest failure line.
 const FINDINGS: usize = 256;
 
 /// How often what waits is offered again.
 const OFFER_EVERY: Duration = Duration::from_millis(50);
+
+/// What comes this soon after a log begins to be followed was there before.
+const BACKLOG: Duration = Duration::from_secs(1);
 
 /// Wait before a log that ended is followed again, when nothing else says that it goes on.
 const AGAIN_AFTER: Duration = Duration::from_secs(2);
@@ -51,8 +55,21 @@ impl Watched {
     }
 }
 
+/// A log, how far it was read and what its lines were a sign of so far: a new connection goes on with it.
+pub(super) struct NodeLog {
+    follower: Follower,
+    matcher: Matcher,
+}
+
 /// A log that was not read yet.
-pub(super) fn follower(config: &Config, role: Role) -> Follower {
+pub(super) fn unread(config: &Config, role: Role) -> NodeLog {
+    NodeLog {
+        follower: follower(config, role),
+        matcher: Matcher::new(config, role),
+    }
+}
+
+fn follower(config: &Config, role: Role) -> Follower {
     let docker = config.container.docker.clone();
     let name = config.container.name.clone();
     Follower::new(match config.logs.of(role) {
@@ -71,7 +88,7 @@ pub(super) async fn follow(
     setup: &NodeSetup,
     session: Session,
     mut watched: watch::Receiver<Watched>,
-    follower: &mut Follower,
+    log: &mut NodeLog,
 ) -> String {
     let Some(node) = setup.config.node(setup.id) else {
         return "no such node".to_owned();
@@ -86,7 +103,7 @@ pub(super) async fn follow(
         }
         let before = watched.borrow_and_update().clone();
         // It ended on the node: the container stopped, or the file is gone.
-        let exit = match once(setup, &session, follower).await {
+        let exit = match once(setup, &session, log).await {
             Ok(exit) => exit,
             Err(why) => return why,
         };
@@ -109,10 +126,10 @@ fn told_all(before: &Watched, exit: &Exit) -> bool {
 ///
 /// # Errors
 /// Why the connection can carry no more.
-async fn once(setup: &NodeSetup, session: &Session, follower: &mut Follower) -> Result<Exit, String> {
+async fn once(setup: &NodeSetup, session: &Session, log: &mut NodeLog) -> Result<Exit, String> {
     let (feed, node) = (&setup.feed, setup.id);
     let source = Source::Node(node);
-    let command = follower.command(setup.config.limits.command);
+    let command = log.follower.command(setup.config.limits.command);
     let run = feed.next_run();
     let started = feed.now();
     let start = CommandStart {
@@ -126,7 +143,9 @@ async fn once(setup: &NodeSetup, session: &Session, follower: &mut Follower) -> 
     let exit = match session.follow(&command, sink).await {
         Err(exit) => exit,
         Ok(mut following) => {
-            let mut reader = Reader::new(&setup.log, &setup.masker, follower);
+            let mut reader = Reader::new(&setup.log, &setup.masker, log);
+            let backlog = tokio::time::sleep(BACKLOG);
+            tokio::pin!(backlog);
             let mut offer = tokio::time::interval(OFFER_EVERY);
             loop {
                 tokio::select! {
@@ -135,6 +154,7 @@ async fn once(setup: &NodeSetup, session: &Session, follower: &mut Follower) -> 
                         None => break,
                     },
                     _ = offer.tick() => reader.offer(feed, node),
+                    () = &mut backlog, if reader.backlog => reader.backlog = false,
                 }
             }
             let exit = following.wait().await;
@@ -163,21 +183,26 @@ struct Reader<'a> {
     log: &'a SharedLog,
     masker: &'a Masker,
     follower: &'a mut Follower,
+    matcher: &'a mut Matcher,
     decoder: Decoder,
-    findings: VecDeque<LineFact>,
+    findings: VecDeque<EventKind>,
+    /// Whether what is read now was there before it could be followed.
+    backlog: bool,
     advanced: bool,
     /// Bytes whose loss stands in the log.
     lost: u64,
 }
 
 impl<'a> Reader<'a> {
-    fn new(log: &'a SharedLog, masker: &'a Masker, follower: &'a mut Follower) -> Self {
+    fn new(log: &'a SharedLog, masker: &'a Masker, node: &'a mut NodeLog) -> Self {
         Self {
             log,
             masker,
-            follower,
+            follower: &mut node.follower,
+            matcher: &mut node.matcher,
             decoder: Decoder::new(),
             findings: VecDeque::new(),
+            backlog: true,
             advanced: false,
             lost: 0,
         }
@@ -250,7 +275,10 @@ impl<'a> Reader<'a> {
                     }
                     self.notice();
                     let line = self.masker.line(line);
-                    self.find(&line);
+                    let facts = self.find(&line);
+                    for sign in self.matcher.read(&line, &facts, self.backlog) {
+                        self.keep(EventKind::Sign(sign));
+                    }
                     LineEdit::Push(line)
                 }
                 LineEdit::Live(stream, line) => {
@@ -265,27 +293,34 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Keeps what a line says until the queue has room.
-    fn find(&mut self, line: &Line) {
-        for fact in grammar::read_line(&line.plain()) {
-            if self.findings.len() == FINDINGS {
-                let bar = self
-                    .findings
-                    .iter()
-                    .position(|f| matches!(f, LineFact::Bar { .. }))
-                    .unwrap_or(0);
-                self.findings.remove(bar);
-            }
-            self.findings.push_back(fact);
+    /// What the engine's grammar finds in a line; it is kept to be told.
+    fn find(&mut self, line: &Line) -> Vec<LineFact> {
+        let facts = grammar::read_line(&line.plain());
+        for fact in &facts {
+            self.keep(EventKind::Line(fact.clone()));
         }
+        facts
+    }
+
+    /// Keeps what a line says until the queue has room. Bars and failure lines may be many and each is worth little: they make room for the rest.
+    fn keep(&mut self, found: EventKind) {
+        if self.findings.len() == FINDINGS {
+            let bar = |f: &EventKind| matches!(f, EventKind::Line(LineFact::Bar { .. }));
+            let failure = |f: &EventKind| matches!(f, EventKind::Line(LineFact::Failure(_)));
+            let place = self.findings.iter().position(bar);
+            let place = place.or_else(|| self.findings.iter().rposition(failure));
+            let place = place.or_else(|| self.findings.iter().position(|f| matches!(f, EventKind::Line(_))));
+            self.findings.remove(place.unwrap_or(0));
+        }
+        self.findings.push_back(found);
     }
 
     /// Tells what was found, as far as the queue has room; the rest stays for the next time.
     fn offer(&mut self, feed: &Feed, node: NodeId) {
         let source = Source::Node(node);
-        while let Some(fact) = self.findings.pop_front() {
-            if !feed.offer(source, EventKind::Line(fact.clone())) {
-                self.findings.push_front(fact);
+        while let Some(found) = self.findings.pop_front() {
+            if !feed.offer(source, found.clone()) {
+                self.findings.push_front(found);
                 break;
             }
         }
@@ -315,6 +350,14 @@ mod tests {
         }
     }
 
+    fn node_log(place: Place) -> NodeLog {
+        let config = crate::config::parse(crate::config::EXAMPLE, "config.example.toml").unwrap();
+        NodeLog {
+            follower: Follower::new(place),
+            matcher: Matcher::new(&config, Role::Head),
+        }
+    }
+
     fn lines(log: &SharedLog) -> Vec<String> {
         log.lock().unwrap().last(10).map(Line::plain).collect()
     }
@@ -323,23 +366,23 @@ mod tests {
     fn lost_bytes_stand_in_the_log_and_a_file_is_not_taken_up_before_them() {
         let log = SharedLog::new(Mutex::new(Ring::new(1 << 16)));
         let masker = Masker::default();
-        let mut follower = Follower::new(Place::File { path: "/x".into() });
-        follower.command(LIMIT);
-        let mut reader = Reader::new(&log, &masker, &mut follower);
+        let mut node = node_log(Place::File { path: "/x".into() });
+        node.follower.command(LIMIT);
+        let mut reader = Reader::new(&log, &masker, &mut node);
         reader.take(&chunk("@@ from 0 7 0 \none\nhalf", 0));
         reader.take(&chunk("rest\ntwo\n", 100));
         reader.end(107, true);
         let lost = |n: u32| format!("… {n} bytes of the log were lost here: they came faster than they could be read");
         assert_eq!(lines(&log), ["one", "half", &lost(100), "rest", "two", &lost(7)]);
         // "one\n" + "half" + 100 + "rest\n" + "two\n" + 7
-        assert_eq!(follower.command(LIMIT).line(), "log.file /x 124 524288 7");
+        assert_eq!(node.follower.command(LIMIT).line(), "log.file /x 124 524288 7");
     }
 
     #[test]
     fn a_line_that_the_end_of_the_connection_tore_comes_again_whole() {
         let log = SharedLog::new(Mutex::new(Ring::new(1 << 16)));
         let masker = Masker::default();
-        let mut follower = Follower::new(Place::Container {
+        let mut node = node_log(Place::Container {
             docker: "docker".into(),
             name: "c".into(),
         });
@@ -353,8 +396,8 @@ mod tests {
                 true,
             ),
         ] {
-            follower.command(LIMIT);
-            let mut reader = Reader::new(&log, &masker, &mut follower);
+            node.follower.command(LIMIT);
+            let mut reader = Reader::new(&log, &masker, &mut node);
             reader.take(&chunk(text, 0));
             reader.end(0, well);
         }

@@ -14,13 +14,13 @@ use crate::domain::event::{CommandDone, EventKind, Facts, ProbeId, Purpose};
 use crate::domain::link::{LinkError, LinkErrorKind, LinkState};
 use crate::domain::{NodeId, Role, RunId, Source, Stamp};
 use crate::log::Masker;
-use crate::probe::{self, logs::Follower};
+use crate::probe;
 use crate::ssh::{HopHandle, Keyring, Pauses, Reporter, Session, Settings, Target};
 
 use super::ask;
 use super::exec;
 use super::feed::Feed;
-use super::follow::{self, SharedLog, Watched};
+use super::follow::{self, NodeLog, SharedLog, Watched};
 use super::hide;
 
 /// Requests that wait for the actor; one more probe is left out, one more command waits.
@@ -114,7 +114,7 @@ pub fn start(setup: NodeSetup) -> NodeHandle {
     let (requests, inbox) = mpsc::channel(REQUESTS);
     let (connected, session) = watch::channel(None);
     let role = setup.config.node(setup.id).map_or(Role::Worker, |n| n.role);
-    let follower = follow::follower(&setup.config, role);
+    let log = follow::unread(&setup.config, role);
     let again = Arc::new(Notify::new());
     let keyring = setup.settings.keyring.clone();
     let task = tokio::spawn(
@@ -122,7 +122,7 @@ pub fn start(setup: NodeSetup) -> NodeHandle {
             setup,
             inbox,
             connected,
-            follower,
+            log,
             again: Arc::clone(&again),
         }
         .life(),
@@ -140,7 +140,7 @@ struct Task {
     setup: NodeSetup,
     inbox: mpsc::Receiver<Request>,
     connected: watch::Sender<Option<Session>>,
-    follower: Follower,
+    log: NodeLog,
     again: Arc<Notify>,
 }
 
@@ -292,7 +292,7 @@ impl Task {
         let mut silence = tokio::time::interval(SILENCE_EVERY);
         let mut silent_since: Option<Stamp> = None;
         let why = {
-            let log = follow::follow(&self.setup, session.clone(), watched, &mut self.follower);
+            let log = follow::follow(&self.setup, session.clone(), watched, &mut self.log);
             tokio::pin!(log);
             loop {
                 tokio::select! {

@@ -18,7 +18,7 @@ mod want;
 pub mod way;
 
 pub use condition::Condition;
-pub use judge::judge;
+pub use judge::{explain, judge};
 pub use machine::{Do, Machine, Progress};
 pub use make::make;
 pub use script::script;

@@ -69,7 +69,7 @@ pub fn run_until(state: &mut State, exit: Exit, stderr: &[&str]) {
                 stderr: stderr.iter().map(|l| (*l).to_owned()).collect(),
                 took_ms: 900,
             };
-            todo.extend(machine.on_command_done(&done, now));
+            todo.extend(machine.on_command_done(&done, &state.config, now));
             if exit.ok() {
                 // The head's container runs from here on; Ray has not been asked yet.
                 let container = container(state, NodeId(0), 2);

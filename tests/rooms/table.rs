@@ -31,22 +31,29 @@ pub const ROOMS: &[Room] = &[
     pure("config", &["domain"]),
     pure("measure", &["domain"]),
     pure("probe", &["domain", "log"]),
-    pure("engine", &["domain", "log", "config", "probe"]),
+    // Whether a line of a log fails, and what to do about a command that failed, are rules: the grammar and the planner ask for them.
     pure("diagnose", &["domain", "log", "config"]),
-    pure("plan", &["domain", "config", "probe", "engine"]),
+    pure("engine", &["domain", "log", "config", "probe", "diagnose"]),
+    pure("plan", &["domain", "config", "probe", "engine", "diagnose"]),
     pure("input", &["domain", "config"]),
     pure(
         "model",
         &["domain", "log", "config", "engine", "diagnose", "plan", "measure"],
     ),
-    pure("report", &["domain", "config", "plan", "model", "measure"]),
+    pure("report", &["domain", "config", "diagnose", "plan", "model", "measure"]),
     pure(
         "view",
-        &["domain", "log", "config", "model", "plan", "measure", "input"],
+        &[
+            "domain", "log", "config", "diagnose", "model", "plan", "measure", "input",
+        ],
     ),
     shell("ssh", &["domain"]),
     shell("api", &["domain", "ssh", "probe", "engine"]),
-    shell("node", &["domain", "log", "config", "probe", "engine", "plan", "ssh"]),
+    // A line is matched where it is read: a log may bring far more of them than the queue could.
+    shell(
+        "node",
+        &["domain", "log", "config", "probe", "diagnose", "engine", "plan", "ssh"],
+    ),
     shell("bench", &["domain", "config", "measure", "api"]),
     shell("record", &["domain", "log", "config", "measure"]),
     shell("sim", &["domain", "probe", "engine"]),

@@ -154,7 +154,7 @@ impl<'a> Operator<'a> {
                                 exit: output.exit,
                                 took_ms: 1,
                             };
-                            todo.extend(machine.on_command_done(&done, self.stamp()));
+                            todo.extend(machine.on_command_done(&done, &self.console.config, self.stamp()));
                         }
                         Do::Event(_) => {}
                         Do::Over(outcome) => return outcome,

@@ -1,46 +1,18 @@
 //! Lines that say what failed, and those that only point to another line.
 
+use crate::diagnose::{self, Kind};
+
 /// Longest text kept of a failure, in characters.
 const KEPT: usize = 300;
 
-/// What a line holds that only points to another line or follows from one: the cause stands elsewhere.
-const POINTERS: &[&str] = &[
-    "root cause",
-    "Engine core initialization failed",
-    "EngineDeadError",
-    "RayTaskError",
-    "CancelledError",
-];
-
-/// What a line begins with that says something failed, beside exceptions.
-const BEGINNINGS: &[&str] = &[
-    "Fatal Python error:",
-    "Raylet is terminated",
-    "terminate called after throwing",
-    "Segmentation fault",
-];
-
-/// What a line holds that says something failed, beside exceptions.
-const PARTS: &[&str] = &[
-    "has been marked dead because",
-    "died unexpectedly, shutting down executor",
-    "Failed to connect to GCS at address",
-    ": executable file not found",
-    "exec format error",
-    ": command not found",
-];
-
-/// The failure that a message says, if it does.
+/// The failure that a message says, if it does: one that a rule knows, or a line in the form of one. What only points to another line is none, whatever its
+/// form.
 pub(super) fn read(text: &str) -> Option<String> {
-    if POINTERS.iter().any(|p| text.contains(p)) {
-        return None;
-    }
-    let failed = exception(text)
-        || usage(text)
-        || shell(text)
-        || nccl(text)
-        || BEGINNINGS.iter().any(|b| text.starts_with(b))
-        || PARTS.iter().any(|p| text.contains(p));
+    let failed = match diagnose::builtin().says(text) {
+        Some(Kind::Pointer | Kind::Quiet) => false,
+        Some(Kind::Cause | Kind::Echo) => true,
+        Some(Kind::Warning) | None => exception(text) || usage(text) || shell(text) || nccl(text),
+    };
     failed.then(|| text.chars().take(KEPT).collect())
 }
 

@@ -59,7 +59,7 @@ pub fn judge(condition: &Condition, observed: &Observed, config: &Config, after:
 
 /// What a condition that ends a wait has come from: what was seen and what was expected instead.
 #[must_use]
-pub(super) fn explain(condition: &Condition, observed: &Observed, config: &Config) -> (String, String) {
+pub fn explain(condition: &Condition, observed: &Observed, config: &Config) -> (String, String) {
     let ctx = Ctx {
         observed,
         config,

@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use crate::domain::command::{Command, Exit};
+use crate::config::Config;
+use crate::diagnose;
+use crate::domain::command::Exit;
 use crate::domain::effect::RunOutcome;
 use crate::domain::event::CommandDone;
 use crate::domain::step::{Failure, StepEventKind, StepOutcome};
 use crate::domain::time::human;
 use crate::domain::{RunId, Stamp};
 
-use super::super::fix::command_fix;
 use super::super::status::StepState;
 use super::super::types::{PlannedCommand, StepKind};
 use super::{COMMAND_GRACE, Do, End, Flight, LINES, Machine, Phase, Watch};
@@ -83,9 +84,9 @@ impl Machine {
     }
 
     /// Takes the end of a command in flight.
-    pub(super) fn command_done(&mut self, done: &CommandDone, now: Stamp, out: &mut Vec<Do>) {
+    pub(super) fn command_done(&mut self, done: &CommandDone, config: &Config, now: Stamp, out: &mut Vec<Do>) {
         match std::mem::replace(&mut self.phase, Phase::Over) {
-            Phase::Running(flight) if flight.run == done.run => self.step_command_done(flight, done, now, out),
+            Phase::Running(flight) if flight.run == done.run => self.step_command_done(flight, done, config, now, out),
             Phase::Tidying { end, flight } if flight.run == done.run => self.tidied(end, flight, done, now, out),
             other @ (Phase::Checking
             | Phase::Running(_)
@@ -95,7 +96,14 @@ impl Machine {
         }
     }
 
-    fn step_command_done(&mut self, flight: Flight, done: &CommandDone, now: Stamp, out: &mut Vec<Do>) {
+    fn step_command_done(
+        &mut self,
+        flight: Flight,
+        done: &CommandDone,
+        config: &Config,
+        now: Stamp,
+        out: &mut Vec<Do>,
+    ) {
         if let Exit::Unknown(why) = &done.exit {
             self.unknown(why.clone(), now, out);
         } else if self.aborting {
@@ -105,7 +113,7 @@ impl Machine {
             self.run_from(flight.place + 1, now, out);
         } else {
             let planned = self.step().and_then(|s| s.commands.get(flight.place)).cloned();
-            let failure = planned.map_or_else(unnamed, |p| failed(&p.command, done));
+            let failure = planned.map_or_else(unnamed, |p| failed(&p, done, config));
             self.decide(End::Badly(failure), now, out);
         }
     }
@@ -181,7 +189,8 @@ pub(super) fn bound_lines(failure: &mut Failure) {
 }
 
 /// The failure of a command.
-fn failed(command: &Command, done: &CommandDone) -> Failure {
+fn failed(planned: &PlannedCommand, done: &CommandDone, config: &Config) -> Failure {
+    let command = &planned.command;
     let last = done.stderr.iter().chain(&done.stdout).rfind(|l| !l.trim().is_empty());
     let said = last.map(|l| format!(": {}", l.trim())).unwrap_or_default();
     let seen = match &done.exit {
@@ -196,7 +205,7 @@ fn failed(command: &Command, done: &CommandDone) -> Failure {
         seen,
         expected: "exit code 0".to_owned(),
         lines: Vec::new(),
-        fix: command_fix(&done.stderr),
+        fix: diagnose::advice(config, planned.node, done.stderr.iter()),
         after: Duration::ZERO,
     };
     let lines = if done.stderr.is_empty() {

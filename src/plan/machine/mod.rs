@@ -279,9 +279,9 @@ impl Machine {
 
     /// Takes the end of a command. One that is not ours changes nothing.
     #[must_use]
-    pub fn on_command_done(&mut self, done: &CommandDone, now: Stamp) -> Vec<Do> {
+    pub fn on_command_done(&mut self, done: &CommandDone, config: &Config, now: Stamp) -> Vec<Do> {
         let mut out = Vec::new();
-        self.command_done(done, now, &mut out);
+        self.command_done(done, config, now, &mut out);
         out
     }
 

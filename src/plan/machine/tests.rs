@@ -149,7 +149,7 @@ impl World {
             stderr: stderr.iter().map(|l| (*l).to_owned()).collect(),
             took_ms: 10,
         };
-        let out = self.machine.on_command_done(&done, self.now);
+        let out = self.machine.on_command_done(&done, &self.config, self.now);
         self.take(out);
     }
 
@@ -765,7 +765,7 @@ fn an_answer_about_another_command_changes_nothing() {
         stderr: Vec::new(),
         took_ms: 1,
     };
-    assert_eq!(world.machine.on_command_done(&stranger, world.now), []);
+    assert_eq!(world.machine.on_command_done(&stranger, &world.config, world.now), []);
     assert_eq!(world.state(0), &StepState::Running);
 }
 

@@ -1,0 +1,421 @@
+//! What was seen of a start, on all nodes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::domain::sign::{Sign, SignKind};
+use crate::domain::time::millis;
+use crate::domain::{NodeId, Now, Wall};
+
+use super::rule::{Fact, FactName, Judged, Kind, Step};
+use super::rules::builtin;
+use super::time::{CLOCKS, Moment};
+
+/// Things kept of one node's log, and as many of what commands printed there. The first ones stay, the rest is counted.
+const ENTRIES: usize = 32;
+
+/// Lines kept of one thing; the first ones stay.
+const LINES: usize = 6;
+
+/// Evidence of one start of the cluster.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Evidence {
+    nodes: BTreeMap<NodeId, NodeEvidence>,
+    facts: BTreeMap<(FactName, Option<NodeId>), Entry>,
+    /// Facts that were seen not to be so.
+    seen_not: BTreeSet<(FactName, Option<NodeId>)>,
+    /// What was written before this is about another start; by the console's clock.
+    from: Option<Wall>,
+    /// What was written before this has kept nothing from coming true.
+    true_at: Option<Wall>,
+    next: u64,
+}
+
+/// Evidence of one node.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct NodeEvidence {
+    log: Vec<Entry>,
+    output: Vec<Entry>,
+    /// What its probe complains of now.
+    probe: Vec<Entry>,
+    /// Whether its probe was heard.
+    probed: bool,
+    /// When it was seen to have become a member of Ray.
+    joined: Option<Wall>,
+    /// Things that there was no room for.
+    more: u64,
+    /// How far the node's clock is ahead of the console's, in milliseconds, as far as it is known and more than an error of the reading.
+    ahead: i64,
+}
+
+/// One thing that was seen, once or many times.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Entry {
+    /// The rule; `None` for a failure that no rule knows.
+    pub rule: Option<String>,
+    pub node: Option<NodeId>,
+    pub origin: Origin,
+    /// By the node's own clock, when the first line was written.
+    written: Option<Wall>,
+    /// When it was read first.
+    read: Wall,
+    /// Whether it was there before it could be read.
+    found: bool,
+    /// Values of its lines, the newest ones.
+    pub fields: BTreeMap<String, String>,
+    pub lines: Vec<String>,
+    pub times: u64,
+    /// Order in which things were read.
+    pub seq: u64,
+    /// When it was so no longer.
+    pub over: Option<Wall>,
+}
+
+/// Where a thing was seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    Log,
+    Output,
+    Fact,
+}
+
+impl Evidence {
+    /// Takes a sign from a node's log.
+    pub fn log(&mut self, node: NodeId, head: NodeId, sign: Sign, now: Now) {
+        if sign.what == SignKind::NewStart {
+            self.new_start(node, head, &sign, now);
+            return;
+        }
+        if self.too_old(node, &sign) {
+            return;
+        }
+        self.take(node, Origin::Log, sign, now);
+    }
+
+    /// Takes signs from what a command or verb has printed on a node. What its log has said already is not said twice.
+    pub fn output(&mut self, node: NodeId, signs: Vec<Sign>, now: Now) {
+        for sign in signs {
+            let known = self.nodes.values().flat_map(|n| &n.log);
+            let said = |line: &String| sign.text.contains(line.as_str()) || line.contains(&sign.text);
+            if !known.flat_map(|entry| &entry.lines).any(said) {
+                self.take(node, Origin::Output, sign, now);
+            }
+        }
+    }
+
+    /// Takes what was judged of the cluster. A fact that was so before and is not any more is over; one of which nothing is known now stays as it was. Where a
+    /// fact was never seen not to be so, nothing tells since when it is.
+    pub fn facts(&mut self, judged: Vec<Judged>, now: Now) {
+        for judged in judged {
+            match judged {
+                Judged::Not(name, node) => {
+                    self.seen_not.insert((name, node));
+                    if let Some(entry) = self.facts.get_mut(&(name, node)) {
+                        entry.over.get_or_insert(now.wall);
+                    }
+                }
+                Judged::So(fact) => {
+                    let found = !self.seen_not.contains(&(fact.name, fact.node));
+                    self.fact(fact, found, now);
+                }
+            }
+        }
+    }
+
+    /// Takes what a step found before it could begin. It stays until the next run.
+    pub fn step_facts(&mut self, facts: Vec<Fact>, now: Now) {
+        for fact in facts {
+            self.fact(fact, false, now);
+        }
+    }
+
+    fn fact(&mut self, fact: Fact, found: bool, now: Now) {
+        let Some(rule) = builtin().by_fact(fact.name) else {
+            return;
+        };
+        let seq = self.number();
+        let key = (fact.name, fact.node);
+        let fields = fact.fields.into_iter().collect();
+        let lines = vec![fact.text];
+        match self.facts.get_mut(&key).filter(|e| e.over.is_none()) {
+            Some(entry) => {
+                entry.fields = fields;
+                entry.lines = lines;
+            }
+            None => {
+                let entry = Entry {
+                    rule: Some(rule.id.clone()),
+                    node: fact.node,
+                    origin: Origin::Fact,
+                    written: None,
+                    read: now.wall,
+                    found,
+                    fields,
+                    lines,
+                    times: 1,
+                    seq,
+                    over: None,
+                };
+                self.facts.insert(key, entry);
+            }
+        }
+    }
+
+    /// Takes what a node's probe complains of now, in place of what it complained of before.
+    pub fn probe(&mut self, node: NodeId, signs: Vec<Sign>, now: Now) {
+        let seen = self.nodes.entry(node).or_default();
+        let before = std::mem::take(&mut seen.probe);
+        let first = seen.probed;
+        seen.probed = true;
+        for sign in signs {
+            let SignKind::Rule(id) = sign.what else { continue };
+            let known = before.iter().find(|e| e.rule.as_deref() == Some(&id)).cloned();
+            let seq = self.number();
+            let entry = known.unwrap_or_else(|| Entry {
+                rule: Some(id),
+                node: Some(node),
+                origin: Origin::Fact,
+                written: None,
+                read: now.wall,
+                found: !first,
+                fields: sign.fields.into_iter().collect(),
+                lines: vec![sign.text],
+                times: 1,
+                seq,
+                over: None,
+            });
+            let seen = self.nodes.entry(node).or_default();
+            if seen.probe.len() < ENTRIES {
+                seen.probe.push(entry);
+            }
+        }
+    }
+
+    /// A node has become a member of Ray: what kept it from that before is of no matter.
+    pub fn joined(&mut self, node: NodeId, now: Now) {
+        let seen = self.nodes.entry(node).or_default();
+        seen.joined = Some(now.wall);
+        seen.log.retain(|entry| !entry.rule.as_deref().is_some_and(joins));
+        seen.output.clear();
+    }
+
+    /// A new run of steps: what earlier commands printed is about earlier tries.
+    pub fn new_run(&mut self) {
+        self.facts.retain(|(name, _), _| !name.of_step());
+        for node in self.nodes.values_mut() {
+            node.output.clear();
+        }
+    }
+
+    /// A container of a node was started: what the log of the one before said is about that one. `by_node` is the start by the node's own clock, `at` by the
+    /// console's; the clock of the node is that much ahead.
+    pub fn container_started(&mut self, node: NodeId, by_node: Option<Wall>) {
+        let Some(seen) = self.nodes.get_mut(&node) else { return };
+        seen.log.retain(|entry| match (entry.written, by_node) {
+            (Some(written), Some(started)) => written >= started,
+            (Some(_) | None, _) => false,
+        });
+    }
+
+    /// How far a node's clock is ahead of the console's, as two readings of the same moment say.
+    pub fn clock(&mut self, node: NodeId, by_node: Wall, by_console: Wall) {
+        let ahead = i128::from(by_node.0) - i128::from(by_console.0);
+        let beyond = ahead.unsigned_abs() > CLOCKS.as_millis();
+        let ahead = if beyond { ahead } else { 0 };
+        self.nodes.entry(node).or_default().ahead = i64::try_from(ahead).unwrap_or(0);
+    }
+
+    /// What the start was for has come true: what was said before it has kept nothing from it. Warnings stay.
+    pub fn came_true(&mut self, now: Now) {
+        self.true_at = Some(now.wall);
+        let stays = |entry: &Entry| entry.rule.as_deref().is_some_and(warns);
+        for node in self.nodes.values_mut() {
+            node.log.retain(stays);
+            node.output.clear();
+            node.more = 0;
+        }
+        self.facts
+            .retain(|(name, _), entry| entry.over.is_none() && !name.of_step());
+    }
+
+    /// Forgets everything: what was stopped on purpose has no cause.
+    pub fn clear(&mut self, now: Now) {
+        self.from = Some(now.wall);
+        self.facts.clear();
+        for node in self.nodes.values_mut() {
+            node.log.clear();
+            node.output.clear();
+            node.more = 0;
+        }
+    }
+
+    /// Everything that was seen.
+    pub(super) fn entries(&self) -> impl Iterator<Item = &Entry> {
+        let logs = self
+            .nodes
+            .values()
+            .flat_map(|n| n.log.iter().chain(&n.output).chain(&n.probe));
+        logs.chain(self.facts.values())
+    }
+
+    /// Whether nothing was seen.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries().next().is_none()
+    }
+
+    /// Things that were seen and not kept.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.nodes.values().map(|n| n.more).fold(0, u64::saturating_add)
+    }
+
+    /// When a thing was first seen.
+    pub(super) fn moment(&self, entry: &Entry) -> Moment {
+        let ahead = entry.node.and_then(|n| self.nodes.get(&n)).map_or(0, |n| n.ahead);
+        match entry.written {
+            Some(written) => Moment {
+                wall: Wall(written.0.saturating_add_signed(ahead.saturating_neg())),
+                certain: true,
+            },
+            None => Moment {
+                wall: entry.read,
+                certain: !entry.found,
+            },
+        }
+    }
+
+    fn number(&mut self) -> u64 {
+        self.next = self.next.saturating_add(1);
+        self.next
+    }
+
+    /// When a sign's line was written by the console's clock, where the log tells.
+    fn by_console(&self, node: NodeId, sign: &Sign) -> Option<Wall> {
+        let ahead = self.nodes.get(&node).map_or(0, |n| n.ahead);
+        let written = sign.written?;
+        Some(Wall(written.0.saturating_add_signed(ahead.saturating_neg())))
+    }
+
+    fn new_start(&mut self, node: NodeId, head: NodeId, sign: &Sign, now: Now) {
+        if let Some(seen) = self.nodes.get_mut(&node) {
+            seen.log.clear();
+            seen.more = 0;
+        }
+        if node != head {
+            return;
+        }
+        let Some(start) = self
+            .by_console(node, sign)
+            .or_else(|| (!sign.backlog).then_some(now.wall))
+        else {
+            return;
+        };
+        self.from = Some(start);
+        self.true_at = None;
+        let before = before(start);
+        let moments: Vec<(NodeId, Vec<bool>)> = self
+            .nodes
+            .iter()
+            .map(|(id, n)| {
+                (
+                    *id,
+                    n.log
+                        .iter()
+                        .map(|e| self.moment(e))
+                        .map(|m| m.certain && m.wall < before)
+                        .collect(),
+                )
+            })
+            .collect();
+        for (id, old) in moments {
+            if let Some(node) = self.nodes.get_mut(&id) {
+                let mut old = old.into_iter();
+                node.log.retain(|_| !old.next().unwrap_or(false));
+            }
+        }
+        self.facts.retain(|_, entry| entry.over.is_none());
+    }
+
+    /// Whether a line is about another start, or about what has come true since.
+    fn too_old(&self, node: NodeId, sign: &Sign) -> bool {
+        let warning = match &sign.what {
+            SignKind::Rule(id) | SignKind::More(id) => warns(id),
+            SignKind::Unknown | SignKind::NewStart => false,
+        };
+        let joining = match &sign.what {
+            SignKind::Rule(id) | SignKind::More(id) => joins(id),
+            SignKind::Unknown | SignKind::NewStart => false,
+        };
+        let joined = self.nodes.get(&node).and_then(|n| n.joined).filter(|_| joining);
+        let true_at = self.true_at.filter(|_| !warning).max(joined);
+        match self.by_console(node, sign) {
+            Some(written) => {
+                self.from.is_some_and(|from| written < before(from)) || true_at.is_some_and(|at| written < at)
+            }
+            // It was there when what the start was for was seen to be true.
+            None => sign.backlog && true_at.is_some(),
+        }
+    }
+
+    fn take(&mut self, node: NodeId, origin: Origin, sign: Sign, now: Now) {
+        let (rule, more) = match sign.what {
+            SignKind::Rule(id) => (Some(id), false),
+            SignKind::More(id) => (Some(id), true),
+            SignKind::Unknown => (None, false),
+            SignKind::NewStart => return,
+        };
+        let seq = self.number();
+        let seen = self.nodes.entry(node).or_default();
+        let list = match origin {
+            Origin::Log => &mut seen.log,
+            Origin::Output | Origin::Fact => &mut seen.output,
+        };
+        if let Some(entry) = list.iter_mut().find(|e| e.rule == rule) {
+            if !more {
+                entry.times = entry.times.saturating_add(1).max(sign.times);
+            }
+            entry.fields.extend(sign.fields);
+            if entry.lines.len() < LINES && !entry.lines.contains(&sign.text) {
+                entry.lines.push(sign.text);
+            }
+            return;
+        }
+        if more {
+            return;
+        }
+        if list.len() >= ENTRIES {
+            seen.more = seen.more.saturating_add(1);
+            return;
+        }
+        list.push(Entry {
+            rule,
+            node: Some(node),
+            origin,
+            written: sign.written,
+            read: now.wall,
+            found: sign.backlog,
+            fields: sign.fields.into_iter().collect(),
+            lines: vec![sign.text],
+            times: sign.times,
+            seq,
+            over: None,
+        });
+    }
+}
+
+/// Whether a rule only warns.
+fn warns(id: &str) -> bool {
+    builtin().get(id).is_some_and(|rule| rule.kind == Kind::Warning)
+}
+
+/// Whether a rule is about what comes before the membership, and nothing after it.
+fn joins(id: &str) -> bool {
+    builtin()
+        .get(id)
+        .is_some_and(|rule| rule.kind != Kind::Warning && !rule.step.contains(&Step::Serve))
+}
+
+/// The moment before which all is older than another, whatever the clocks.
+fn before(moment: Wall) -> Wall {
+    Wall(moment.0.saturating_sub(millis(CLOCKS)))
+}

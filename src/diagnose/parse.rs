@@ -1,0 +1,303 @@
+//! Rules from text, or what is wrong with it and where.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use regex::Regex;
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::rule::{ANY, FactName, Kind, On, Place, Rule, Step, TextSign};
+use super::rules::Rules;
+use super::template::{KNOWN, Template};
+
+/// Shortest text that may be searched for: a shorter one stands in too many lines.
+const SHORTEST: usize = 8;
+
+/// What is wrong with a file of rules.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{file}:{line}:{column}: {message}")]
+pub struct RuleProblem {
+    /// The file, as it was named.
+    pub file: String,
+    /// Line, from 1.
+    pub line: usize,
+    /// Column in characters, from 1.
+    pub column: usize,
+    /// What is wrong; a fragment.
+    pub message: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    rule: Vec<RawRule>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawRule {
+    id: Spanned<String>,
+    kind: Kind,
+    #[serde(default)]
+    step: Vec<Step>,
+    cause: Option<Spanned<String>>,
+    fix: Option<Spanned<String>>,
+    command: Option<Spanned<String>>,
+    #[serde(default)]
+    on: On,
+    #[serde(default)]
+    of: Vec<Spanned<String>>,
+    #[serde(default)]
+    confidence: Sure,
+    sign: Vec<Spanned<RawSign>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Sure {
+    #[default]
+    Known,
+    Likely,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawSign {
+    #[serde(rename = "in")]
+    places: Option<Vec<Place>>,
+    has: Option<String>,
+    pattern: Option<Spanned<String>>,
+    #[serde(default)]
+    then: Vec<Spanned<String>>,
+    foreign: Option<String>,
+    about: Option<String>,
+    #[serde(default)]
+    at_least: BTreeMap<String, u64>,
+    times: Option<u64>,
+    fact: Option<FactName>,
+}
+
+/// Reads rules.
+///
+/// # Errors
+/// All that is wrong, in the order of the file. `file` is the name that the problems carry.
+pub fn parse(text: &str, file: &str) -> Result<Rules, Vec<RuleProblem>> {
+    let mut wrong = Wrong {
+        text,
+        file,
+        list: Vec::new(),
+    };
+    let raw: File = match toml::from_str(text) {
+        Ok(raw) => raw,
+        Err(error) => {
+            wrong.add(error.span().unwrap_or(0..0), error.message());
+            return Err(wrong.list);
+        }
+    };
+    let places: BTreeMap<&str, Range<usize>> = raw.rule.iter().map(|r| (r.id.as_ref().as_str(), r.id.span())).collect();
+    let mut seen = BTreeSet::new();
+    let mut rules = Vec::new();
+    for raw in &raw.rule {
+        if !seen.insert(raw.id.as_ref()) {
+            wrong.add(raw.id.span(), &format!("the id {} is there already", raw.id.as_ref()));
+        }
+        for of in &raw.of {
+            if of.as_ref() != ANY && !places.contains_key(of.as_ref().as_str()) {
+                wrong.add(of.span(), &format!("no rule has the id {}", of.as_ref()));
+            }
+        }
+        rules.push(rule(raw, &mut wrong));
+    }
+    for id in circles(&rules) {
+        wrong.add(
+            places.get(id.as_str()).cloned().unwrap_or(0..0),
+            &format!("{id} follows from itself"),
+        );
+    }
+    if wrong.list.is_empty() {
+        Rules::of(rules).map_err(|why| {
+            wrong.add(0..0, &why);
+            wrong.list
+        })
+    } else {
+        Err(wrong.list)
+    }
+}
+
+/// Collects problems with their places.
+struct Wrong<'a> {
+    text: &'a str,
+    file: &'a str,
+    list: Vec<RuleProblem>,
+}
+
+impl Wrong<'_> {
+    fn add(&mut self, at: Range<usize>, message: &str) {
+        let before = self.text.get(..at.start).unwrap_or(self.text);
+        self.list.push(RuleProblem {
+            file: self.file.to_owned(),
+            line: before.matches('\n').count() + 1,
+            column: before.chars().rev().take_while(|c| *c != '\n').count() + 1,
+            message: message.to_owned(),
+        });
+    }
+
+    fn regex(&mut self, text: &Spanned<String>) -> Option<Regex> {
+        match Regex::new(text.as_ref()) {
+            Ok(regex) => Some(regex),
+            Err(error) => {
+                let error = error.to_string();
+                let last = error.lines().last().unwrap_or_default();
+                self.add(text.span(), &format!("the expression can't be read: {last}"));
+                None
+            }
+        }
+    }
+
+    fn template(&mut self, text: Option<&Spanned<String>>, given: &Given) -> Option<Template> {
+        let text = text?;
+        match Template::parse(text.as_ref()) {
+            Ok(template) => {
+                for name in template.names() {
+                    if !KNOWN.contains(&name) && !given.some.contains(name) {
+                        self.add(text.span(), &format!("no sign of the rule gives {{{name}}}"));
+                    }
+                }
+                for name in template.needed() {
+                    if given.some.contains(name) && !given.always.contains(name) {
+                        let message = format!("not every sign of the rule gives {{{name}}}: put it in [ ]");
+                        self.add(text.span(), &message);
+                    }
+                }
+                Some(template)
+            }
+            Err(why) => {
+                self.add(text.span(), &why);
+                None
+            }
+        }
+    }
+}
+
+/// Values that the signs of a rule give.
+#[derive(Default)]
+struct Given {
+    /// Some sign gives it.
+    some: BTreeSet<String>,
+    /// Every sign gives it.
+    always: BTreeSet<String>,
+}
+
+fn rule(raw: &RawRule, wrong: &mut Wrong<'_>) -> Rule {
+    let mut signs = Vec::new();
+    let mut facts = Vec::new();
+    let mut given: Option<Given> = None;
+    for raw in &raw.sign {
+        let mut may = BTreeSet::new();
+        let mut does = BTreeSet::new();
+        match (&raw.as_ref().has, raw.as_ref().fact) {
+            (Some(has), None) => {
+                let sign = text_sign(raw, has, wrong);
+                if let Some(pattern) = &sign.pattern {
+                    does.extend(groups(pattern));
+                }
+                may.extend(sign.then.iter().flat_map(groups));
+                signs.push(sign);
+            }
+            (None, Some(fact)) => {
+                does.extend(fact.values().iter().map(|v| (*v).to_owned()));
+                facts.push(fact);
+            }
+            (Some(_), Some(_)) | (None, None) => {
+                wrong.add(raw.span(), "a sign has either `has` or `fact`");
+            }
+        }
+        may.extend(does.iter().cloned());
+        let given = given.get_or_insert_with(|| Given {
+            some: BTreeSet::new(),
+            always: does.clone(),
+        });
+        given.always.retain(|name| does.contains(name));
+        given.some.extend(may);
+    }
+    let given = given.unwrap_or_default();
+    let says = match raw.kind {
+        Kind::Cause | Kind::Echo | Kind::Warning => true,
+        Kind::Pointer | Kind::Quiet => false,
+    };
+    if says && (raw.cause.is_none() || raw.step.is_empty()) {
+        wrong.add(raw.id.span(), "a rule that is shown wants `cause` and `step`");
+    }
+    if raw.sign.is_empty() {
+        wrong.add(raw.id.span(), "a rule wants a sign");
+    }
+    Rule {
+        id: raw.id.as_ref().clone(),
+        kind: raw.kind,
+        step: raw.step.clone(),
+        cause: wrong.template(raw.cause.as_ref(), &given).unwrap_or_default(),
+        fix: wrong.template(raw.fix.as_ref(), &given),
+        command: wrong.template(raw.command.as_ref(), &given),
+        on: raw.on,
+        of: raw.of.iter().map(|of| of.as_ref().clone()).collect(),
+        likely: raw.confidence == Sure::Likely,
+        signs,
+        facts,
+    }
+}
+
+fn text_sign(raw: &Spanned<RawSign>, has: &str, wrong: &mut Wrong<'_>) -> TextSign {
+    let (span, raw) = (raw.span(), raw.as_ref());
+    if has.len() < SHORTEST {
+        wrong.add(span.clone(), &format!("`has` wants {SHORTEST} characters at least"));
+    }
+    let pattern = raw.pattern.as_ref().and_then(|p| wrong.regex(p));
+    let then: Vec<Regex> = raw.then.iter().filter_map(|p| wrong.regex(p)).collect();
+    let own: BTreeSet<String> = pattern.iter().flat_map(groups).collect();
+    let all: BTreeSet<String> = own.iter().cloned().chain(then.iter().flat_map(groups)).collect();
+    let guards = raw.foreign.iter().chain(raw.at_least.keys()).map(|name| (name, &own));
+    for (name, among) in guards.chain(raw.about.iter().map(|name| (name, &all))) {
+        if !among.contains(name) {
+            wrong.add(span.clone(), &format!("no expression of the sign has the group {name}"));
+        }
+    }
+    TextSign {
+        places: raw.places.clone().unwrap_or_else(|| vec![Place::Log, Place::Output]),
+        has: has.to_owned(),
+        pattern,
+        then,
+        foreign: raw.foreign.clone(),
+        about: raw.about.clone(),
+        at_least: raw.at_least.clone(),
+        times: raw.times.unwrap_or(1).max(1),
+    }
+}
+
+fn groups(regex: &Regex) -> Vec<String> {
+    regex.capture_names().flatten().map(str::to_owned).collect()
+}
+
+/// Rules that, over one rule or several, follow from themselves.
+fn circles(rules: &[Rule]) -> Vec<String> {
+    let of: BTreeMap<&str, &[String]> = rules.iter().map(|r| (r.id.as_str(), r.of.as_slice())).collect();
+    let from_itself = |id: &str| {
+        let mut seen = BTreeSet::new();
+        let mut open: Vec<&String> = of.get(id).into_iter().copied().flatten().collect();
+        while let Some(next) = open.pop() {
+            if next == id {
+                return true;
+            }
+            if seen.insert(next) {
+                open.extend(of.get(next.as_str()).into_iter().copied().flatten());
+            }
+        }
+        false
+    };
+    rules
+        .iter()
+        .filter(|r| from_itself(&r.id))
+        .map(|r| r.id.clone())
+        .collect()
+}

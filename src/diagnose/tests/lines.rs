@@ -1,0 +1,632 @@
+//! Lines as they were seen, each with the rule that it is a sign of and the clause that comes of it.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use proptest::prelude::*;
+
+use crate::diagnose::{Evidence, Matcher, Place, builtin, rank};
+use crate::domain::Role;
+use crate::domain::sign::SignKind;
+
+use super::{HEAD, config, id, now, read, signs};
+
+/// Place, line, rule, clause on spark-1.
+const SEEN: &[(Place, &str, &str, &str)] = &[
+    (
+        Place::HeadLog,
+        "2026-11-29 17:19:11,161\tINFO scripts.py:1101 -- Local node IP: 10.1.230.180",
+        "ray-took-external-address",
+        "Ray on spark-1 took the address 10.1.230.180, which is no node's fabric address",
+    ),
+    (
+        Place::HeadLog,
+        "2026-11-29 18:58:10,882\tINFO scripts.py:1043 -- [37mLocal node IP[39m: [1m127.0.0.1[22m",
+        "ray-took-external-address",
+        "Ray on spark-1 took the address 127.0.0.1, which is no node's fabric address",
+    ),
+    (
+        Place::HeadLog,
+        "INFO 04-01 02:46:00 ray_utils.py:214] Waiting for creating a placement group of specs for 10 seconds. specs=[{'node:10.163.194.101': 0.001, 'GPU': 1.0}, {'GPU': 1.0}]. Check `ray status` to see if you have enough resources",
+        "vllm-host-ip-differs",
+        "vLLM on spark-1 asks Ray for a GPU at 10.163.194.101, where Ray has no node",
+    ),
+    (
+        Place::HeadLog,
+        "Error: No available node types can fulfill resource request {'GPU': 1.0, 'node:192.168.50.192': 0.001}. Add suitable node types to this cluster",
+        "vllm-host-ip-differs",
+        "vLLM on spark-1 asks Ray for a GPU at 192.168.50.192, where Ray has no node",
+    ),
+    (
+        Place::HeadLog,
+        "(EngineCore pid=84) INFO 06-07 18:13:55 [ray_utils.py:464] Waiting for creating a placement group of specs for 150 seconds. specs=[{'GPU': 1.0}, {'GPU': 1.0}]. Check `ray status` and `ray list nodes`",
+        "placement-wait",
+        "the engine waits until Ray has its GPUs free, 150 s so far",
+    ),
+    (
+        Place::HeadLog,
+        "ValueError: Cannot provide a placement group requiring 2.0 GPUs (placement_group_specs=[...]) within 1800 seconds.",
+        "placement-failed",
+        "Ray never had the GPUs that the engine asked for: 2.0",
+    ),
+    (
+        Place::HeadLog,
+        "RuntimeError: Every node should have a unique IP address. Got 2 nodes with node ids ['a', 'b'] and 1 unique IP addresses {'192.168.200.12'}.",
+        "same-address-twice",
+        "two nodes of the Ray cluster have one address",
+    ),
+    (
+        Place::WorkerLog,
+        "ValueError: Malformed host:",
+        "ray-address-empty",
+        "Ray on spark-1 was started with an empty address",
+    ),
+    (
+        Place::WorkerLog,
+        "[2025-03-01 10:00:00,000 W 1 1] gcs_rpc_client.h:179: Failed to connect to GCS at address :6379 within 5 seconds.",
+        "ray-address-empty",
+        "Ray on spark-1 was started with an empty address",
+    ),
+    (
+        Place::WorkerLog,
+        "RuntimeError: Version mismatch: The cluster was started with:\n    Ray: 2.43.0\n    Python: 3.11.10\nThis process on node 192.168.200.13 was started with:\n    Ray: 2.44.1\n    Python: 3.11.11",
+        "ray-version-differs",
+        "Ray or Python of spark-2 differ from the head's: Ray 2.44.1 and Python 3.11.11 there, Ray 2.43.0 and Python 3.11.10 in the cluster",
+    ),
+    (
+        Place::WorkerLog,
+        "RuntimeError: Version mismatch: The cluster was started with:",
+        "ray-version-differs",
+        "Ray or Python of spark-1 differ from the head's",
+    ),
+    (
+        Place::WorkerLog,
+        "ConnectionError: Could not read 'temp_dir' from GCS. Did GCS start successfully?",
+        "ray-join-refused",
+        "what answers on spark-1's Ray port gave spark-1 nothing that its Ray understands",
+    ),
+    (
+        Place::Output,
+        "docker: Error response from daemon: OCI runtime create failed: runc create failed: unable to start container process: exec: \"ray\": executable file not found in $PATH: unknown.",
+        "ray-not-in-image",
+        "the image hellohal2064/vllm-qwen3.5-gb10 holds no Ray",
+    ),
+    (
+        Place::HeadLog,
+        "bash: line 1: ray: command not found",
+        "ray-not-in-image",
+        "the image hellohal2064/vllm-qwen3.5-gb10 holds no Ray",
+    ),
+    (
+        Place::HeadLog,
+        "/bin/sh: 1: ray: not found",
+        "ray-not-in-image",
+        "the image hellohal2064/vllm-qwen3.5-gb10 holds no Ray",
+    ),
+    (
+        Place::WorkerLog,
+        "[2026-11-29 17:19:23,547 W 20785 20785] rpc_client.h:153: Failed to connect to GCS at address 10.77.0.1:6399 within 5 seconds.",
+        "gcs-unreachable",
+        "spark-1 does not reach Ray's head at 10.77.0.1:6399",
+    ),
+    (
+        Place::WorkerLog,
+        "[2026-11-29 17:19:58,600 W 20785 20785] gcs_client.cc:210: Failed to get cluster ID from GCS server: TimedOut: Timed out while waiting for GCS to become available.",
+        "gcs-unreachable",
+        "spark-1 does not reach Ray's head",
+    ),
+    (
+        Place::Output,
+        "ray.exceptions.RpcError: failed to connect to all addresses; last error: UNKNOWN: ipv4:203.0.113.11:6379: Failed to connect to remote host: Connection refused",
+        "gcs-unreachable",
+        "spark-1 does not reach Ray's head at 203.0.113.11:6379",
+    ),
+    (
+        Place::Output,
+        "ray.exceptions.RpcError: Timed out while waiting for GCS to become available.",
+        "gcs-unreachable",
+        "spark-1 does not reach Ray's head",
+    ),
+    (
+        Place::WorkerLog,
+        "Unable to connect to GCS at 192.168.200.12:6379. Check that (1) Ray GCS with matching version started successfully at the specified address, and (2) there is no firewall setting preventing access.",
+        "gcs-unreachable",
+        "spark-1 does not reach Ray's head at 192.168.200.12:6379",
+    ),
+    (
+        Place::Output,
+        "    address = services.canonicalize_bootstrap_address_or_die(address)",
+        "no-ray-here",
+        "no Ray runs where it was asked for on spark-1",
+    ),
+    (
+        Place::HeadLog,
+        "RuntimeError: This node has an IP address of 10.1.230.180, but we cannot find a local Raylet with the same address.",
+        "no-raylet-here",
+        "the model server on spark-1 finds no Ray process at its own address 10.1.230.180",
+    ),
+    (
+        Place::HeadLog,
+        "ValueError: Current node has no GPU available. current_node_resource={'CPU': 20.0}. vLLM engine cannot start without GPU.",
+        "no-gpu-in-ray",
+        "Ray sees no free GPU on spark-1",
+    ),
+    (
+        Place::HeadLog,
+        "ray.exceptions.OutOfMemoryError: 1 worker(s) were killed due to the node running low on memory. Memory on the node (IP: 192.168.200.13, ID: 0f) was 113.76GB / 119.70GB (0.950345), which exceeds the memory usage threshold of 0.95.",
+        "ray-memory-kill",
+        "Ray's memory monitor killed a worker of spark-2: 113.76GB of 119.70GB in use",
+    ),
+    (
+        Place::HeadLog,
+        "ray.exceptions.OutOfMemoryError: 1 worker(s) were killed due to the node\nrunning low on memory. Memory on the node (IP: 10.99.0.2) was\n113.76GB / 119.70GB (0.950345)",
+        "ray-memory-kill",
+        "Ray's memory monitor killed a worker of 10.99.0.2: 113.76GB of 119.70GB in use",
+    ),
+    (
+        Place::WorkerLog,
+        "[Timeout] Exiting because this node manager has mistakenly been marked as dead by the GCS: GCS failed to check the health of this node for 5 times. This is likely because the machine or raylet has become overloaded.",
+        "called-dead-by-ray",
+        "Ray's head called spark-1 dead while it lived: it had answered too late",
+    ),
+    (
+        Place::HeadLog,
+        "(raylet) The node with node id: 0f21...d818 and address: 192.168.200.13 and node name: 192.168.200.13 has been marked dead because the detector has missed too many heartbeats from it.",
+        "ray-node-lost",
+        "Ray has lost spark-2: it was not heard from any more",
+    ),
+    (
+        Place::WorkerLog,
+        "(raylet) Raylet is terminated. Termination is unexpected. Possible reasons include: (1) SIGKILL by the user or system OOM killer",
+        "raylet-ended",
+        "Ray's process on spark-1 ended and was not told to",
+    ),
+    (
+        Place::HeadLog,
+        "(EngineCore_DP0 pid=6940) ValueError: Free memory on device cuda:1 (19.77/22.05 GiB) on startup is less than desired GPU memory utilization (0.9, 19.84 GiB). Decrease GPU memory utilization",
+        "memory-check-at-start",
+        "spark-1 had less memory free at the start than vLLM was told to take: 19.77 of 22.05 GiB, wanted 19.84 GiB",
+    ),
+    (
+        Place::HeadLog,
+        "ValueError: Free memory on device cuda:0 (36.75/121.63 GiB) on startup is less than\ndesired GPU memory utilization (0.85, 103.38 GiB).",
+        "memory-check-at-start",
+        "spark-1 had less memory free at the start than vLLM was told to take: 36.75 of 121.63 GiB, wanted 103.38 GiB",
+    ),
+    (
+        Place::HeadLog,
+        "(EngineCore_DP0 pid=441) INFO 11-24 11:44:17 [gpu_worker.py:348] Available KV cache memory: -2.26 GiB",
+        "no-memory-for-kv-cache",
+        "no memory is left for the KV cache (-2.26 GiB)",
+    ),
+    (
+        Place::HeadLog,
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.10 GiB of which 1.12 GiB is free.",
+        "gpu-out-of-memory",
+        "the GPU of spark-1 has no memory left: 2.00 GiB more was wanted",
+    ),
+    (
+        Place::HeadLog,
+        "NVRM: nvCheckOkFailedNoLog: Check failed: Out of memory [NV_ERR_NO_MEMORY] (0x00000051)",
+        "gpu-out-of-memory",
+        "the GPU of spark-1 has no memory left",
+    ),
+    (
+        Place::WorkerLog,
+        "oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=x,mems_allowed=0,global_oom,task_memcg=/x,task=lmcache,pid=77,uid=0",
+        "host-out-of-memory",
+        "the kernel of spark-1 killed lmcache for lack of memory",
+    ),
+    (
+        Place::WorkerLog,
+        "Out of memory: Killed process 815855 (ray::RayWorker) total-vm:2548856kB, anon-rss:1877432kB",
+        "host-out-of-memory",
+        "the kernel of spark-1 killed ray::RayWorker for lack of memory",
+    ),
+    (
+        Place::Output,
+        "docker: Error response from daemon: Conflict. The container name \"/vllm-qwen35\" is already in use by container \"8fcb2a9a1234567890\". You have to remove (or rename) that container to be able to reuse that name.",
+        "name-taken",
+        "the name vllm-qwen35 is taken by another container of spark-1: 8fcb2a9a1234",
+    ),
+    (
+        Place::HeadLog,
+        "torch.distributed.DistNetworkError: The server socket has failed to listen on any local network address. port: 29500, useIpv6: false, code: -98, name: EADDRINUSE, message: address already in use",
+        "address-in-use",
+        "a port that is wanted on spark-1 is taken: 29500",
+    ),
+    (
+        Place::HeadLog,
+        "OSError: [Errno 98] Address already in use",
+        "address-in-use",
+        "a port that is wanted on spark-1 is taken",
+    ),
+    (
+        Place::Output,
+        "docker: Error response from daemon: driver failed programming external connectivity on endpoint x: Bind for 0.0.0.0:8000 failed: port is already allocated.",
+        "address-in-use",
+        "a port that is wanted on spark-1 is taken: 8000",
+    ),
+    (
+        Place::HeadLog,
+        "api_server.py: error: unrecognized arguments: /bin/bash -c vllm serve",
+        "entrypoint-takes-command",
+        "the image's own entry point takes the command for its arguments",
+    ),
+    (
+        Place::HeadLog,
+        "vllm: error: unrecognized arguments: serve /models/GLM-4.7-Flash-AWQ-4bit",
+        "unknown-arguments",
+        "the program in the image does not know these arguments: serve /models/GLM-4.7-Flash-AWQ-4bit",
+    ),
+    (
+        Place::Output,
+        "Error response from daemon: OCI runtime create failed: runc create failed: unable to start container process: exec: \"vllm\": executable file not found in $PATH: unknown",
+        "program-missing",
+        "the image hellohal2064/vllm-qwen3.5-gb10 holds no program vllm",
+    ),
+    (
+        Place::Output,
+        "docker: Error response from daemon: failed to create task for container: exec: \"./run-cluster-node.sh\": stat ./run-cluster-node.sh: no such file or directory: unknown.",
+        "program-missing",
+        "the image hellohal2064/vllm-qwen3.5-gb10 holds no program ./run-cluster-node.sh",
+    ),
+    (
+        Place::HeadLog,
+        "exec /usr/bin/ray: exec format error",
+        "other-processor",
+        "the image hellohal2064/vllm-qwen3.5-gb10 is not made for the processor of spark-1",
+    ),
+    (
+        Place::Output,
+        "no matching manifest for linux/arm64/v8 in the manifest list entries",
+        "other-processor",
+        "the image hellohal2064/vllm-qwen3.5-gb10 is not made for the processor of spark-1",
+    ),
+    (
+        Place::HeadLog,
+        "ValueError: The checkpoint you are trying to load has model type `qwen3_5_moe` but Transformers does not recognize this architecture.",
+        "unknown-model-type",
+        "the image is too old for the model: it does not know the type qwen3_5_moe",
+    ),
+    (
+        Place::HeadLog,
+        "pydantic_core._pydantic_core.ValidationError: Value error, Model architectures ['Qwen3_5MoeForConditionalGeneration'] failed to be inspected. Please check the logs for more details.",
+        "unknown-model-type",
+        "the image is too old for the model: it does not know the type Qwen3_5MoeForConditionalGeneration",
+    ),
+    (
+        Place::HeadLog,
+        "huggingface_hub.errors.HFValidationError: Repo id must be in the form 'repo_name' or 'namespace/repo_name': '/nonexistent/model'. Use `repo_type` argument if needed.",
+        "model-not-found",
+        "the model /nonexistent/model is not on spark-1, and it is no name of a hub either",
+    ),
+    (
+        Place::HeadLog,
+        "(EngineCore_DP0 pid=120) ERROR 01-28 06:36:45 [core.py:946] RuntimeError: No supported CUDA architectures found for major versions [10].",
+        "gpu-architecture",
+        "a library in the image has nothing for this GPU (architecture 10)",
+    ),
+    (
+        Place::Output,
+        "permission denied while trying to connect to the docker API at unix:///var/run/docker.sock",
+        "docker-not-allowed",
+        "the login on spark-1 may not use Docker",
+    ),
+    (
+        Place::Output,
+        "Got permission denied while trying to connect to the Docker daemon socket at unix:///var/run/docker.sock",
+        "docker-not-allowed",
+        "the login on spark-1 may not use Docker",
+    ),
+    (
+        Place::Probe,
+        "the login may not use Docker: permission denied on its socket",
+        "docker-not-allowed",
+        "the login on spark-1 may not use Docker",
+    ),
+    (
+        Place::Output,
+        "sudo: a password is required",
+        "sudo-wants-password",
+        "sudo wants a password on spark-1",
+    ),
+    (
+        Place::Output,
+        "sudo: a terminal is required to read the password; either use the -S option to read from standard input or configure an askpass helper",
+        "sudo-wants-password",
+        "sudo wants a password on spark-1",
+    ),
+    (
+        Place::Output,
+        "sudo: sorry, you are not allowed to preserve the environment",
+        "sudo-drops-secret",
+        "sudo on spark-1 does not hand on the variable of the secret",
+    ),
+    (
+        Place::Output,
+        "zsh:1: command not found: docker",
+        "docker-missing",
+        "there is no docker program on spark-1",
+    ),
+    (
+        Place::Output,
+        "sh: 1: docker: not found",
+        "docker-missing",
+        "there is no docker program on spark-1",
+    ),
+    (
+        Place::Output,
+        "docker: Error response from daemon: could not select device driver \"\" with capabilities: [[gpu]].",
+        "nvidia-runtime-missing",
+        "Docker on spark-1 cannot give a container the GPU: NVIDIA's container toolkit is missing",
+    ),
+    (
+        Place::Output,
+        "Error response from daemon: could not select device driver \"nvidia\" with capabilities: [[gpu]]",
+        "nvidia-runtime-missing",
+        "Docker on spark-1 cannot give a container the GPU: NVIDIA's container toolkit is missing",
+    ),
+    (
+        Place::Output,
+        "docker: Error response from daemon: CDI device injection failed: unresolvable CDI devices: nvidia.com/gpu=all",
+        "cdi-stale",
+        "the list of devices (CDI) on spark-1 is stale after a driver update",
+    ),
+    (
+        Place::Output,
+        "nvidia-container-cli: initialization error: nvml error: driver/library version mismatch: unknown.",
+        "driver-replaced",
+        "the NVIDIA driver of spark-1 was replaced while the old one is loaded",
+    ),
+    (
+        Place::Probe,
+        "the NVIDIA driver was replaced while the old one is loaded: driver/library version mismatch",
+        "driver-replaced",
+        "the NVIDIA driver of spark-1 was replaced while the old one is loaded",
+    ),
+    (
+        Place::Output,
+        "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest NVIDIA driver is installed and running.",
+        "driver-not-loaded",
+        "the NVIDIA driver of spark-1 is not loaded",
+    ),
+    (
+        Place::Probe,
+        "nvidia-smi: Unable to determine the device handle for GPU 0000:02:00.0: GPU is lost. Reboot the system to recover this GPU",
+        "gpu-lost",
+        "a GPU of spark-1 has dropped off its bus",
+    ),
+    (
+        Place::Output,
+        "Error response from daemon: pull access denied for x, repository does not exist or may require 'docker login'",
+        "pull-denied",
+        "the registry does not give out hellohal2064/vllm-qwen3.5-gb10",
+    ),
+    (
+        Place::Output,
+        "write /var/lib/docker/tmp/GetImageBlob1: no space left on device",
+        "disk-full",
+        "a disk of spark-1 is full",
+    ),
+    (
+        Place::HeadLog,
+        "error while validating Root CA Certificate",
+        "clock-off",
+        "the clock of spark-1 is off: no certificate is valid there",
+    ),
+    (
+        Place::HeadLog,
+        "spark:1:1 [0] misc/ibvwrap.cc:217 (wrap_ibv_reg_mr_iova2) NCCL WARN Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory",
+        "nccl-memlock",
+        "NCCL on spark-1 may not pin memory for RDMA",
+    ),
+    (
+        Place::HeadLog,
+        "NCCL WARN Call to ibv_modify_qp failed with 110 Connection timed out, on dev rocep1s0f0:1",
+        "rdma-wrong-port",
+        "RDMA devices that are paired are not on one cable: rocep1s0f0:1",
+    ),
+    (
+        Place::HeadLog,
+        "NCCL WARN Call to ibv_modify_qp failed with 61 No data available, on dev rocep1s0f0:1",
+        "rdma-gid",
+        "NCCL on spark-1 uses a GID of its RDMA device that is empty or does not leave the link",
+    ),
+    (
+        Place::HeadLog,
+        "NET/IB: ncclIbTest: Got CQE with error, opcode IBV_WC_REM_INV_REQ_ERR(9)",
+        "rdma-fault",
+        "an RDMA transfer of spark-1 failed",
+    ),
+    (
+        Place::HeadLog,
+        "RuntimeError: [enforce fail at /pytorch/third_party/gloo/gloo/transport/tcp/device.cc:84] ifa != nullptr. Unable to find address for: enp1s0f1np1",
+        "gloo-interface",
+        "Gloo finds no address on the interface enp1s0f1np1 of spark-1",
+    ),
+    (
+        Place::HeadLog,
+        "spark:1:1 [0] bootstrap.cc:45 NCCL WARN Bootstrap : no socket interface found",
+        "nccl-interface",
+        "NCCL finds no interface of the name that it was given on spark-1",
+    ),
+    (
+        Place::HeadLog,
+        "torch.distributed.DistStoreError: wait timeout after 1800000ms, keys: /default_pg/0//2//cpu//0/2",
+        "gloo-wait",
+        "ranks waited for each other in vain",
+    ),
+    (
+        Place::HeadLog,
+        "torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients. 1/2 clients joined.",
+        "rank-missing",
+        "a rank never came: 1/2 joined",
+    ),
+    (
+        Place::HeadLog,
+        "(EngineCore pid=15) INFO 11-29 17:13:50 [shm_broadcast.py:871] No available shared memory broadcast block found in 60 seconds.\n\
+         (EngineCore pid=15) INFO 11-29 17:14:50 [shm_broadcast.py:871] No available shared memory broadcast block found in 60 seconds.\n\
+         (EngineCore pid=15) INFO 11-29 17:15:50 [shm_broadcast.py:871] No available shared memory broadcast block found in 60 seconds.",
+        "rank-silent",
+        "a rank has not answered the others for minutes",
+    ),
+    (
+        Place::WorkerLog,
+        "    self._semlock = _multiprocessing.SemLock._rebuild(*state)",
+        "semaphore-deleted",
+        "a semaphore of the engine on spark-1 was deleted: systemd does that when a user's last session ends",
+    ),
+    (
+        Place::HeadLog,
+        "RuntimeError: NCCL error: unhandled system error",
+        "nccl-error",
+        "NCCL failed on spark-1: unhandled system error",
+    ),
+    (
+        Place::WorkerLog,
+        "[W socket.cpp:1] recvValue failed on SocketImpl(fd=77): Failed to recv, got 0 bytes. Connection was likely closed. Did the remote server shutdown or crash?",
+        "peer-gone",
+        "the connection of a rank on spark-1 to another was closed",
+    ),
+    (
+        Place::HeadLog,
+        "(EngineCore pid=84) ERROR 06-07 18:13:55 [multiproc.py:1] RayWorkerProc rank=[2] died unexpectedly, shutting down executor.",
+        "worker-process-died",
+        "a worker process of the engine died",
+    ),
+    (
+        Place::HeadLog,
+        "(EngineCore_DP0 pid=2301) (RayWorkerWrapper pid=2528) spark:2528:2528 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/Socket/0",
+        "nccl-over-tcp",
+        "NCCL on spark-1 goes over TCP, not over InfiniBand or RoCE: it works, and slowly",
+    ),
+    (
+        Place::HeadLog,
+        "spark:1:1 [0] NCCL INFO Failed to open libibverbs.so[.1]",
+        "ibverbs-missing",
+        "the image lacks libibverbs: NCCL cannot use InfiniBand or RoCE",
+    ),
+    (
+        Place::HeadLog,
+        "Overwriting environment variable NCCL_IB_HCA from 'rocep1s0f0,roceP2p1s0f0' to 'rocep1s0f1,roceP2p1s0f1'",
+        "environment-overwritten",
+        "vLLM gave a worker the head's NCCL_IB_HCA",
+    ),
+    (
+        Place::HeadLog,
+        "(APIServer pid=1) INFO:     127.0.0.1:40052 - \"GET /v1/models HTTP/1.1\" 401 Unauthorized",
+        "api-key-wanted",
+        "the server wants an API key and was asked without it",
+    ),
+    (
+        Place::WorkerLog,
+        "Fatal Python error: Segmentation fault",
+        "process-crashed",
+        "a process on spark-1 crashed",
+    ),
+];
+
+#[test]
+fn lines_that_were_seen_give_their_rule_and_a_clause_with_their_values() {
+    let config = config();
+    let mut wrong = String::new();
+    for (place, text, rule, clause) in SEEN {
+        let found = signs(*place, text);
+        let first = found.iter().find_map(id);
+        let mut evidence = Evidence::default();
+        for sign in found.clone() {
+            evidence.log(HEAD, HEAD, sign, now(0));
+        }
+        let causes = rank(&evidence, &config);
+        let said = causes.first().map(|c| c.text.as_str());
+        if first != Some(*rule) || said != Some(*clause) {
+            let _ok = writeln!(wrong, "{text}\n  {first:?}, not {rule}\n  {said:?}\n  not {clause}");
+        }
+    }
+    assert!(wrong.is_empty(), "\n{wrong}");
+}
+
+#[test]
+fn every_rule_that_looks_for_a_text_is_tried_on_a_line() {
+    let tried: BTreeSet<&str> = SEEN.iter().map(|(_, _, rule, _)| *rule).collect();
+    let unsaid = ["request-text", "points-elsewhere"];
+    let untried: Vec<&str> = builtin()
+        .iter()
+        .filter(|r| !r.signs.is_empty())
+        .map(|r| r.id.as_str())
+        .filter(|id| !tried.contains(id) && !unsaid.contains(id))
+        .collect();
+    assert!(untried.is_empty(), "{untried:?}");
+}
+
+#[test]
+fn lines_that_point_elsewhere_or_quote_a_request_are_a_sign_of_nothing() {
+    let lines = [
+        "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {'EngineCore': 1}",
+        "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}",
+        "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. See stack trace (above) for the root cause.",
+        "ray.exceptions.RayTaskError(ValueError): ray::RayWorkerWrapper.execute_method() (pid=12)",
+        "INFO 11-29 17:14:25 [logger.py:41] Received request cmpl-1: prompt: 'why CUDA out of memory and EADDRINUSE?'",
+        "2026-11-29 18:58:10,882\tINFO scripts.py:1043 -- Local node IP: 192.168.200.12",
+        "INFO 04-01 02:46:00 ray_utils.py:214] Waiting for creating a placement group of specs for 10 seconds. specs=[{'node:192.168.200.12': 0.001, 'GPU': 1.0}, {'GPU': 1.0}].",
+        "(EngineCore pid=15) INFO 11-29 17:13:50 [shm_broadcast.py:871] No available shared memory broadcast block found in 60 seconds.",
+        "WARNING 06-07 tensor_parallel_size=2 is bigger than a reserved number of GPUs (1 GPUs) in a node 439b.",
+        "spark:1:1 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0",
+        "(APIServer pid=1) INFO:     127.0.0.1:40052 - \"GET /health HTTP/1.1\" 401 Unauthorized",
+    ];
+    for line in lines {
+        assert_eq!(signs(Place::HeadLog, line), [], "{line}");
+    }
+}
+
+#[test]
+fn a_failure_that_no_rule_knows_is_told_as_that_and_not_without_end() {
+    let mut matcher = Matcher::new(&config(), Role::Head);
+    let found = read(&mut matcher, &"ValueError: odd\n".repeat(100));
+    let counts: Vec<u64> = found.iter().map(|s| s.times).collect();
+    assert_eq!(counts, [1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64]);
+    assert!(
+        found
+            .iter()
+            .all(|s| s.what == SignKind::Unknown && s.text == "ValueError: odd")
+    );
+}
+
+#[test]
+fn what_stands_beyond_the_limit_of_a_line_is_not_looked_at() {
+    let pad = "x".repeat(crate::diagnose::LOOKED_AT - 3);
+    assert_eq!(signs(Place::HeadLog, &format!("{pad} CUDA out of memory")), []);
+    // A character that the limit falls into does no harm.
+    assert_eq!(signs(Place::HeadLog, &format!("{pad}████ CUDA out of memory")), []);
+    assert_eq!(signs(Place::HeadLog, &format!("CUDA out of memory {pad}")).len(), 1);
+}
+
+#[test]
+fn what_a_line_costs_does_not_grow_with_what_it_repeats() {
+    // Every text of every rule, many times over: each rule is tried once on a line.
+    let texts: Vec<&str> = builtin()
+        .iter()
+        .flat_map(|r| &r.signs)
+        .map(|s| s.has.as_str())
+        .collect();
+    let line = texts.join(" ").repeat(4);
+    let candidates = builtin().candidates(&line).len();
+    assert_eq!(candidates, texts.len());
+}
+
+proptest! {
+    #[test]
+    fn no_line_makes_it_panic(lines in prop::collection::vec("\\PC{0,200}|[\\[\\]()%|/0-9 :.\u{1b}█m]{0,60}", 0..20)) {
+        let found = signs(Place::HeadLog, &lines.join("\n"));
+        prop_assert!(found.len() <= 3 * lines.len());
+    }
+
+    #[test]
+    fn seen_lines_cut_anywhere_make_no_panic(which in 0..SEEN.len(), at in 0usize..600) {
+        let (place, text, ..) = SEEN[which];
+        let cut: String = text.chars().take(at).collect();
+        let found = signs(place, &cut);
+        prop_assert!(found.len() <= 8);
+    }
+}

@@ -1,0 +1,380 @@
+//! Why something failed: the evidence that the state keeps, what of the cluster is judged for it, and the causes that come of it.
+
+use std::time::Duration;
+
+use crate::diagnose::{self, Cause, Fact, FactName, Judged, Kind, Place, Step, rank, read_output};
+use crate::domain::container::{Container, ContainerState};
+use crate::domain::link::{LinkErrorKind, LinkState};
+use crate::domain::load::Stage;
+use crate::domain::problem::{Problem, Verdict};
+use crate::domain::serving::Health;
+use crate::domain::sign::Sign;
+use crate::domain::step::Failure;
+use crate::domain::time::{human, millis};
+use crate::domain::{NodeId, Now, Reading, Stamp, StepId, Wall};
+use crate::plan::{Condition, StepKind, StepState, explain, judge};
+
+use super::run;
+use super::schedule::{HEALTH_EVERY, node_every, ray_every};
+use super::state::{Started, State};
+
+/// Share of its memory below which a host is near its end: Ray's memory monitor and earlyoom have killed long before.
+const MEMORY_FLOOR: u64 = 32;
+
+/// Times that Docker may start a container anew before it is worth a warning.
+const RESTARTS: u32 = 3;
+
+/// Codes with which a container ends that was told to: 128 and the number of the signals INT and TERM.
+const TOLD_TO_END: [i32; 2] = [130, 143];
+
+/// The code of a container that was killed with signal 9.
+const KILLED: i32 = 137;
+
+impl State {
+    /// Why something fails, or may: the first cause first, warnings last.
+    #[must_use]
+    pub fn causes(&self) -> Vec<Cause> {
+        rank(&self.evidence, &self.config)
+    }
+
+    /// The first cause, when something fails.
+    #[must_use]
+    pub fn first_cause(&self) -> Option<Cause> {
+        self.causes().into_iter().find(fails)
+    }
+
+    /// The first cause of the step that failed: for a step on a node, one that is about such a step there.
+    #[must_use]
+    pub fn step_cause(&self, id: StepId) -> Option<Cause> {
+        let step = self.run.as_ref()?.plan().steps.get(id.index())?;
+        let wanted = match step.kind {
+            StepKind::Pull => Step::Pull,
+            StepKind::Image => Step::Image,
+            StepKind::Head => Step::Head,
+            StepKind::Join => Step::Join,
+            StepKind::Membership => Step::Membership,
+            // The whole cluster is needed for it, so anything may be why.
+            StepKind::Serve => return self.first_cause(),
+            StepKind::StopServe | StepKind::StopNode => return None,
+        };
+        let here = |cause: &Cause| step.node.is_none() || cause.node.is_none() || cause.node == step.node;
+        let about = |cause: &Cause| cause.steps.is_empty() || cause.steps.contains(&wanted);
+        self.causes().into_iter().find(|c| fails(c) && about(c) && here(c))
+    }
+}
+
+fn fails(cause: &Cause) -> bool {
+    match cause.kind {
+        Kind::Cause | Kind::Echo => true,
+        Kind::Warning | Kind::Pointer | Kind::Quiet => false,
+    }
+}
+
+/// A node's log has said something.
+pub(super) fn take(state: &mut State, node: NodeId, sign: Sign, at: Now) {
+    state.evidence.log(node, state.config.head(), sign, at);
+}
+
+/// What a node's probe complains of now.
+pub(super) fn problems(state: &mut State, node: NodeId, problems: &[Problem]) {
+    let texts: Vec<String> = problems.iter().map(|p| p.text.clone()).collect();
+    let signs = read_output(&state.config, Place::Probe, texts.iter());
+    state.evidence.probe(node, signs, state.now);
+}
+
+/// A step has failed: what it saw, and what its commands and verbs have printed.
+pub(super) fn step_failed(state: &mut State, id: StepId, failure: &Failure) {
+    let Some(step) = state.run.as_ref().and_then(|run| run.plan().steps.get(id.index())) else {
+        return;
+    };
+    let node = step.node.unwrap_or_else(|| state.config.head());
+    let facts: Vec<Fact> = step.before.iter().filter_map(|c| unmet(state, c)).collect();
+    let signs = read_output(&state.config, Place::Output, failure.lines.iter());
+    state.evidence.step_facts(facts, state.now);
+    state.evidence.output(node, signs, state.now);
+}
+
+/// The fact that a condition which does not hold is.
+fn unmet(state: &State, condition: &Condition) -> Option<Fact> {
+    let name = match condition {
+        Condition::PortFree(..) => FactName::PortTaken,
+        Condition::NameFree(..) => FactName::NameTaken,
+        Condition::GpuFree(_) => FactName::GpuTaken,
+        Condition::VersionsEqual => FactName::VersionsDiffer,
+        Condition::ImagesEqual => FactName::ImagesDiffer,
+        Condition::ImagePresent(_) => FactName::ImageMissing,
+        Condition::FabricAddressPresent(_) => FactName::FabricAddressMissing,
+        Condition::NodeReachable(_)
+        | Condition::ContainerRuns(_)
+        | Condition::StartUnderWay(_)
+        | Condition::StartLost(_)
+        | Condition::ContainerGone(_)
+        | Condition::RayListens(_)
+        | Condition::RayMember(_)
+        | Condition::WrongAddress(_)
+        | Condition::RayComplete
+        | Condition::ServeUnderWay
+        | Condition::ServeGone
+        | Condition::ServeLost
+        | Condition::VerbEnded(_)
+        | Condition::VerbFailed(_)
+        | Condition::Healthy
+        | Condition::ModelListed
+        | Condition::WrongModel
+        | Condition::TokenSeen => return None,
+    };
+    match judge(condition, &state.observed, &state.config, Stamp(0)) {
+        Verdict::Fails { seen, .. } => Some(fact(name, condition.node(), seen)),
+        Verdict::Holds | Verdict::Unknown(_) => None,
+    }
+}
+
+/// A container that was not seen before: what the one before it said is about that one. The node's clock is read off it.
+pub(super) fn container(state: &mut State, node: NodeId, container: Option<&Container>, at: Stamp) {
+    let Some(container) = container else { return };
+    let by_node = container.started_at.as_deref().and_then(diagnose::wall);
+    if let (Some(started), Some(up)) = (by_node, container.up_seconds) {
+        let now = Wall(started.0.saturating_add(millis(Duration::from_secs(up))));
+        state.evidence.clock(node, now, wall_at(state, at));
+    }
+    let started = Started {
+        id: container.id.clone(),
+        at: container.started_at.clone(),
+    };
+    let before = state.containers.insert(node, started.clone());
+    if before.is_some_and(|before| before != started) {
+        state.evidence.container_started(node, by_node);
+        state.joined.remove(&node);
+    }
+}
+
+/// Judges the cluster anew.
+pub(super) fn settle(state: &mut State) {
+    // What goes away on purpose is no failure.
+    if run::stops_server(state) {
+        return;
+    }
+    for node in state.config.node_ids() {
+        if member(state, node) == Some(true) && state.joined.insert(node) {
+            state.evidence.joined(node, state.now);
+        }
+    }
+    let mut judged = Vec::new();
+    for node in state.config.node_ids() {
+        judged.extend(answering(state, node));
+        judged.extend(membership(state, node));
+        judged.extend(containers(state, node));
+        judged.extend(memory(state, node));
+    }
+    judged.extend(gpus(state));
+    judged.extend(health(state));
+    state.evidence.facts(judged, state.now);
+}
+
+fn fact(name: FactName, node: Option<NodeId>, seen: String) -> Fact {
+    Fact {
+        name,
+        node,
+        fields: vec![("seen".to_owned(), seen.clone())],
+        text: seen,
+    }
+}
+
+/// A fact that is so, or that is not.
+fn judged(name: FactName, node: NodeId, seen: Option<String>) -> Judged {
+    match seen {
+        Some(seen) => Judged::So(fact(name, Some(node), seen)),
+        None => Judged::Not(name, Some(node)),
+    }
+}
+
+/// Whether a node on which the container ran is out of reach.
+fn answering(state: &State, node: NodeId) -> Option<Judged> {
+    let seen = state.observed.node(node)?;
+    let ran = own_container(state, node).is_some_and(|c| c.state == ContainerState::Running);
+    let now = state.now.stamp;
+    let silent = match &seen.link {
+        LinkState::Up => None,
+        LinkState::Silent { since } => Some(format!("no sign of life for {}", human(now.since(*since)))),
+        LinkState::Down { error, .. } => match error.kind {
+            LinkErrorKind::Lost | LinkErrorKind::Unreachable => Some(error.text.clone()),
+            // Nobody knows how the node is.
+            LinkErrorKind::ViaDown
+            | LinkErrorKind::HostKeyUnknown
+            | LinkErrorKind::HostKeyChanged
+            | LinkErrorKind::Refused
+            | LinkErrorKind::Local => return None,
+        },
+        LinkState::Idle | LinkState::Connecting | LinkState::Asking => return None,
+    };
+    Some(judged(FactName::NodeNotAnswering, node, silent.filter(|_| ran)))
+}
+
+/// The container of the configured name, as it was seen last.
+fn own_container(state: &State, node: NodeId) -> Option<&Container> {
+    let containers = state.observed.node(node)?.containers.value()?;
+    containers.named(&state.config.container.name)
+}
+
+/// A reading's value, if it is not too old to say how it is now.
+fn current<'a, T>(state: &State, reading: &'a Reading<T>, every: Duration) -> Option<&'a T> {
+    reading.value().filter(|_| !reading.stale(state.now.stamp, every))
+}
+
+/// Whether Ray has a node as it should; `None` when nothing tells.
+fn member(state: &State, node: NodeId) -> Option<bool> {
+    let ray = &state.observed.ray;
+    let every = ray.value().map(|r| ray_every(r.via))?;
+    current(state, ray, every)?;
+    match judge(&Condition::RayMember(node), &state.observed, &state.config, Stamp(0)) {
+        Verdict::Holds => Some(true),
+        Verdict::Fails { .. } => Some(false),
+        Verdict::Unknown(_) => None,
+    }
+}
+
+/// Whether a node has another address in Ray, or has left it.
+fn membership(state: &State, node: NodeId) -> Vec<Judged> {
+    let Some(member) = member(state, node) else {
+        return Vec::new();
+    };
+    let (observed, config) = (&state.observed, &state.config);
+    let stray = Condition::WrongAddress(node);
+    let elsewhere = !member && judge(&stray, observed, config, Stamp(0)).holds();
+    let address = elsewhere.then(|| explain(&stray, observed, config).0);
+    let left = match judge(&Condition::RayMember(node), observed, config, Stamp(0)) {
+        Verdict::Fails { seen, .. } if state.joined.contains(&node) => Some(seen),
+        Verdict::Fails { .. } | Verdict::Holds | Verdict::Unknown(_) => None,
+    };
+    vec![
+        judged(FactName::RayAddressDiffers, node, address),
+        judged(FactName::WorkerLeft, node, left.filter(|_| !elsewhere)),
+    ]
+}
+
+/// How the container of a node is.
+fn containers(state: &State, node: NodeId) -> Vec<Judged> {
+    let Some(seen) = state.observed.node(node) else {
+        return Vec::new();
+    };
+    if current(state, &seen.containers, node_every(state, node)).is_none() {
+        return Vec::new();
+    }
+    let container = own_container(state, node);
+    let (killed, ended) = match container.map(|c| &c.state) {
+        Some(ContainerState::Exited { code, oom: true }) => (
+            Some(format!("exit code {code}, by the kernel for lack of memory")),
+            None,
+        ),
+        Some(ContainerState::Exited {
+            code: KILLED,
+            oom: false,
+        }) => (Some(format!("exit code {KILLED}")), None),
+        Some(ContainerState::Exited { code, oom: false }) if *code != 0 && !TOLD_TO_END.contains(code) => {
+            (None, Some(format!("exit code {code}")))
+        }
+        Some(
+            ContainerState::Exited { .. }
+            | ContainerState::Created
+            | ContainerState::Running
+            | ContainerState::Paused
+            | ContainerState::Restarting
+            | ContainerState::Other(_),
+        )
+        | None => (None, None),
+    };
+    let restarts = container.map(|c| c.restarts).filter(|n| *n > RESTARTS);
+    let restarted = match restarts {
+        Some(n) => Judged::So(Fact {
+            name: FactName::ContainerRestarts,
+            node: Some(node),
+            fields: vec![("restarts".to_owned(), n.to_string())],
+            text: format!("Docker counts {n} restarts"),
+        }),
+        None => Judged::Not(FactName::ContainerRestarts, Some(node)),
+    };
+    vec![
+        judged(FactName::ContainerKilled, node, killed),
+        judged(FactName::ContainerEnded, node, ended),
+        restarted,
+    ]
+}
+
+/// Whether a host's memory is near its end.
+fn memory(state: &State, node: NodeId) -> Option<Judged> {
+    let seen = state.observed.node(node)?;
+    let memory = current(state, &seen.memory, node_every(state, node))?;
+    let low = memory.available.0 < memory.total.0 / MEMORY_FLOOR;
+    if !low {
+        return Some(Judged::Not(FactName::MemoryFloor, Some(node)));
+    }
+    let (available, total) = (
+        format!("{:.1}", memory.available.gib()),
+        format!("{:.1}", memory.total.gib()),
+    );
+    Some(Judged::So(Fact {
+        name: FactName::MemoryFloor,
+        node: Some(node),
+        text: format!("MemAvailable {available} of {total} GiB"),
+        fields: vec![("available".to_owned(), available), ("total".to_owned(), total)],
+    }))
+}
+
+/// Whether the engine waits for more GPUs than Ray has.
+fn gpus(state: &State) -> Option<Judged> {
+    let ray = &state.observed.ray;
+    let facts = current(state, ray, ray_every(ray.value()?.via))?;
+    let needed = state.config.serve.tensor_parallel_size;
+    let seen: f64 = facts.alive().map(|n| n.gpus).sum();
+    let head = state.nodes.get(state.config.head().index())?;
+    let waits = head.load.stage.is_some_and(|(stage, _)| stage == Stage::WaitingForGpus);
+    // Ray counts in fractions.
+    if !waits || seen + 0.5 > f64::from(needed) {
+        return Some(Judged::Not(FactName::GpusTooFew, None));
+    }
+    Some(Judged::So(Fact {
+        name: FactName::GpusTooFew,
+        node: None,
+        fields: vec![
+            ("needed".to_owned(), needed.to_string()),
+            ("seen".to_owned(), seen.to_string()),
+        ],
+        text: format!("Ray has {seen} GPU alive of {needed}"),
+    }))
+}
+
+/// Whether the server itself says that it is broken.
+fn health(state: &State) -> Option<Judged> {
+    let seen = current(state, &state.observed.server.health, HEALTH_EVERY)?;
+    let code = match seen {
+        Health::Status(code) => Some(format!("/health answers {code}")),
+        Health::Ok | Health::Refused | Health::Unreachable(_) => None,
+    };
+    Some(match code {
+        Some(code) => Judged::So(fact(FactName::HealthFails, None, code)),
+        None => Judged::Not(FactName::HealthFails, None),
+    })
+}
+
+/// The console's wall clock at a stamp.
+fn wall_at(state: &State, at: Stamp) -> Wall {
+    let passed = at.since(state.started.stamp);
+    Wall(state.started.wall.0.saturating_add(millis(passed)))
+}
+
+/// The step that failed.
+pub(super) fn failed_step(state: &State) -> Option<StepId> {
+    let run = state.run.as_ref()?;
+    let failed = |s: &StepState| match s {
+        StepState::Failed(_) => true,
+        StepState::Waiting
+        | StepState::Checking
+        | StepState::Running
+        | StepState::Verifying
+        | StepState::Done(_)
+        | StepState::Aborted
+        | StepState::Unknown(_) => false,
+    };
+    let place = run.steps().iter().position(|s| failed(&s.state))?;
+    run.plan().steps.get(place).map(|s| s.id)
+}

@@ -1,0 +1,485 @@
+//! Evidence in, first cause out: lines of logs with the engine's own grammar, facts of the cluster and failed steps, through the state.
+
+#[path = "causes/told.rs"]
+mod told;
+
+use bringup::diagnose::{Confidence, Kind};
+use bringup::domain::container::ContainerState;
+use bringup::domain::event::EventKind;
+use bringup::domain::link::LinkState;
+use bringup::domain::serving::{Health, ServerFacts};
+use bringup::domain::{NodeId, Stamp};
+
+use told::{HEAD, Told, WORKER, member};
+
+const BANNER: &str =
+    "(APIServer pid=1) INFO 11-29 17:24:15 [api_utils.py:347]  ▄▄ ▄█ █     █     █ ▀▄▀ █  version 0.32.0";
+const MEMORY_KILL: &str = "(raylet, ip=192.168.200.13) ray.exceptions.OutOfMemoryError: 1 worker(s) were killed due to the node running low on memory. Memory on the node (IP: 192.168.200.13, ID: 0f) was 113.76GB / 119.70GB (0.950345)";
+const WORKER_DIED: &str = "(EngineCore pid=84) ERROR 06-07 18:13:55 [multiproc.py:1] RayWorkerProc rank=[1] died unexpectedly, shutting down executor.";
+const ENGINE_FAILED: &str = "(APIServer pid=1) RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {'EngineCore': 1}";
+const TASK_ERROR: &str = "ray.exceptions.RayTaskError(ValueError): ray::RayWorkerWrapper.execute_method() (pid=12)";
+const NODE_LOST: &str = "(raylet) The node with node id: 0f21 and address: 192.168.200.13 and node name: 192.168.200.13 has been marked dead because the detector has missed too many heartbeats from it.";
+const RANK_MISSING: &str =
+    "torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients. 1/2 clients joined.";
+const KV: &str = "(EngineCore pid=441) INFO 11-24 11:44:17 [gpu_worker.py:348] Available KV cache memory: -2.26 GiB";
+const TCP: &str = "spark:1:1 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/Socket/0";
+const ODD: &str = "RuntimeError: the flux capacitor is empty";
+
+/// A table of logs: who said what when (in seconds), and what comes first, about whom, how sure, with which echoes.
+struct Case {
+    lines: &'static [(NodeId, u64, &'static str)],
+    first: &'static str,
+    about: NodeId,
+    confidence: Confidence,
+    echoes: &'static [&'static str],
+    /// Further causes.
+    then: &'static [&'static str],
+}
+
+const CASES: &[Case] = &[
+    Case {
+        lines: &[
+            (WORKER, 10, MEMORY_KILL),
+            (HEAD, 14, WORKER_DIED),
+            (HEAD, 14, TASK_ERROR),
+            (HEAD, 15, ENGINE_FAILED),
+        ],
+        first: "ray-memory-kill",
+        about: WORKER,
+        confidence: Confidence::Known,
+        echoes: &["worker-process-died"],
+        then: &[],
+    },
+    // The head tells it of the worker, after what follows from it.
+    Case {
+        lines: &[
+            (HEAD, 14, WORKER_DIED),
+            (HEAD, 15, NODE_LOST),
+            (HEAD, 20, ENGINE_FAILED),
+        ],
+        first: "worker-process-died",
+        about: HEAD,
+        confidence: Confidence::Likely,
+        echoes: &["ray-node-lost"],
+        then: &[],
+    },
+    // The console reads the head's log first; the worker was first all the same.
+    Case {
+        lines: &[
+            (HEAD, 700, RANK_MISSING),
+            (HEAD, 701, ODD),
+            (WORKER, 30, "ValueError: Malformed host:"),
+        ],
+        first: "ray-address-empty",
+        about: WORKER,
+        confidence: Confidence::Known,
+        echoes: &["rank-missing", "?"],
+        then: &[],
+    },
+    // Nothing tells which of the two was first.
+    Case {
+        lines: &[(HEAD, 10, KV), (WORKER, 11, "/bin/sh: 1: ray: not found")],
+        first: "no-memory-for-kv-cache",
+        about: HEAD,
+        confidence: Confidence::Likely,
+        echoes: &[],
+        then: &["ray-not-in-image"],
+    },
+    // The second follows from nothing that the first says, and was later.
+    Case {
+        lines: &[(WORKER, 10, "/bin/sh: 1: ray: not found"), (HEAD, 60, KV)],
+        first: "ray-not-in-image",
+        about: WORKER,
+        confidence: Confidence::Known,
+        echoes: &[],
+        then: &["no-memory-for-kv-cache"],
+    },
+    // A rule names what it follows from.
+    Case {
+        lines: &[
+            (
+                HEAD,
+                5,
+                "2026-11-29 17:19:11,161\tINFO scripts.py:1101 -- Local node IP: 10.1.230.180",
+            ),
+            (
+                WORKER,
+                60,
+                "[2026-11-29 17:19:23,547 W 1 1] rpc_client.h:153: Failed to connect to GCS at address 192.168.200.12:6379 within 5 seconds.",
+            ),
+        ],
+        first: "ray-took-external-address",
+        about: HEAD,
+        confidence: Confidence::Known,
+        echoes: &["gcs-unreachable"],
+        then: &[],
+    },
+    // What no rule knows is quoted; what came before it and has a rule as an echo only is no better.
+    Case {
+        lines: &[(WORKER, 10, ODD), (HEAD, 20, WORKER_DIED), (HEAD, 21, ENGINE_FAILED)],
+        first: "?",
+        about: WORKER,
+        confidence: Confidence::Quoted,
+        echoes: &["worker-process-died"],
+        then: &[],
+    },
+    // A line that no rule knows and that was earlier leaves a doubt.
+    Case {
+        lines: &[(WORKER, 10, ODD), (HEAD, 60, KV)],
+        first: "no-memory-for-kv-cache",
+        about: HEAD,
+        confidence: Confidence::Likely,
+        echoes: &[],
+        then: &["?"],
+    },
+    // An earlier start's failures are not this one's.
+    Case {
+        lines: &[
+            (WORKER, 10, MEMORY_KILL),
+            (HEAD, 14, KV),
+            (HEAD, 100, BANNER),
+            (HEAD, 140, "OSError: [Errno 98] Address already in use"),
+            (WORKER, 12, ODD),
+        ],
+        first: "address-in-use",
+        about: HEAD,
+        confidence: Confidence::Known,
+        echoes: &[],
+        then: &[],
+    },
+    // A warning is no cause, and comes last.
+    Case {
+        lines: &[(HEAD, 5, TCP), (HEAD, 14, KV)],
+        first: "no-memory-for-kv-cache",
+        about: HEAD,
+        confidence: Confidence::Known,
+        echoes: &[],
+        then: &["nccl-over-tcp"],
+    },
+    // A rank that waits says more than once in a good start; the wait follows from the node that is gone.
+    Case {
+        lines: &[(HEAD, 5, NODE_LOST), (HEAD, 7, WORKER_DIED)],
+        first: "ray-node-lost",
+        about: WORKER,
+        confidence: Confidence::Likely,
+        echoes: &["worker-process-died"],
+        then: &[],
+    },
+];
+
+#[test]
+fn the_first_cause_stands_before_its_echoes() {
+    for case in CASES {
+        let mut told = Told::new();
+        for (node, seconds, text) in case.lines {
+            told.line(*node, *seconds, text);
+        }
+        let causes = told.causes();
+        let name = |rule: &Option<String>| rule.clone().unwrap_or_else(|| "?".to_owned());
+        let first = causes
+            .first()
+            .unwrap_or_else(|| panic!("nothing came of {:?}", case.lines));
+        let echoes: Vec<String> = first.echoes.iter().map(|e| name(&e.rule)).collect();
+        let then: Vec<String> = causes.iter().skip(1).map(|c| name(&c.rule)).collect();
+        let got = (name(&first.rule), first.node, first.confidence, echoes, then);
+        let own = |list: &[&str]| list.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>();
+        let wanted = (
+            case.first.to_owned(),
+            Some(case.about),
+            case.confidence,
+            own(case.echoes),
+            own(case.then),
+        );
+        assert_eq!(got, wanted, "{:?}\n{:#?}", case.lines, causes);
+    }
+}
+
+#[test]
+fn good_starts_have_no_cause() {
+    let logs = [
+        include_str!("fixtures/engine/vllm-0.32-serve-pipe.log"),
+        include_str!("fixtures/engine/vllm-0.32-serve-terminal.log"),
+        include_str!("fixtures/engine/vllm-0.32-ray-two-nodes-head.log"),
+        include_str!("fixtures/engine/vllm-0.32-ray-two-nodes-late-lines.log"),
+    ];
+    for log in logs {
+        let mut told = Told::new();
+        told.config_addresses(["10.77.0.1", "10.77.0.2"]);
+        told.log(HEAD, log);
+        assert_eq!(told.causes(), []);
+    }
+}
+
+#[test]
+fn captured_failures_have_the_cause_that_they_had() {
+    let cases = [
+        (
+            HEAD,
+            include_str!("fixtures/engine/vllm-0.32-no-such-model.log"),
+            "model-not-found",
+            "the model /nonexistent/model is not on spark-1, and it is no name of a hub either",
+            Some("docker exec vllm-qwen35 ls -l /nonexistent/model"),
+        ),
+        (
+            WORKER,
+            include_str!("fixtures/causes/ray-2.60-join-wrong-port.log"),
+            "gcs-unreachable",
+            "spark-2 does not reach Ray's head at 10.77.0.1:6399",
+            Some("ss -ltn"),
+        ),
+        (
+            WORKER,
+            include_str!("fixtures/causes/ray-2.53-joins-2.60.log"),
+            "ray-join-refused",
+            "what answers on spark-1's Ray port gave spark-2 nothing that its Ray understands",
+            Some("docker image inspect --format '{{json .RootFS.Layers}}' hellohal2064/vllm-qwen3.5-gb10"),
+        ),
+        (
+            HEAD,
+            include_str!("fixtures/causes/ray-2.60-status-unreachable.log"),
+            "gcs-unreachable",
+            "spark-1 does not reach Ray's head at 10.77.0.1:6399",
+            Some("ss -ltn"),
+        ),
+    ];
+    for (node, log, rule, text, command) in cases {
+        let mut told = Told::new();
+        told.log(node, log);
+        let causes = told.causes();
+        let [cause] = causes.as_slice() else {
+            panic!("{rule}: {causes:#?}")
+        };
+        assert_eq!(cause.rule.as_deref(), Some(rule));
+        assert_eq!(cause.text, text);
+        assert_eq!(cause.command.as_ref().map(|(_, line)| line.as_str()), command);
+        assert!(!cause.evidence.is_empty() && cause.fix.is_some(), "{rule}");
+    }
+}
+
+#[test]
+fn a_command_to_copy_quotes_what_a_log_said() {
+    let mut told = Told::new();
+    told.line(
+        HEAD,
+        1,
+        "HFValidationError: Repo id must be in the form 'repo_name' or 'namespace/repo_name': '/x; rm -rf $HOME'.",
+    );
+    let causes = told.causes();
+    let (node, line) = causes[0].command.clone().expect("a command");
+    assert_eq!(
+        (node, line.as_str()),
+        (HEAD, "docker exec vllm-qwen35 ls -l '/x; rm -rf $HOME'")
+    );
+}
+
+#[test]
+fn a_node_that_is_silent_is_the_cause_of_what_ray_says_later() {
+    let mut told = Told::new();
+    told.up();
+    told.at(
+        20_000,
+        WORKER,
+        EventKind::Link(LinkState::Silent { since: Stamp(16_000) }),
+    );
+    let first = told.causes().remove(0);
+    assert_eq!(first.rule.as_deref(), Some("node-not-answering"));
+    assert_eq!(first.text, "spark-2 does not answer: no sign of life for 4 s");
+    assert_eq!((first.node, first.confidence), (Some(WORKER), Confidence::Known));
+    told.line(HEAD, 80, NODE_LOST);
+    told.line(HEAD, 81, WORKER_DIED);
+    told.server(85_000, ServerFacts::Health(Health::Status(503)));
+    let causes = told.causes();
+    let echoes: Vec<_> = causes[0].echoes.iter().filter_map(|e| e.rule.as_deref()).collect();
+    assert_eq!(causes.len(), 1, "{causes:#?}");
+    assert_eq!(causes[0].rule.as_deref(), Some("node-not-answering"));
+    assert_eq!(echoes, ["ray-node-lost", "worker-process-died", "health-fails"]);
+}
+
+#[test]
+fn a_node_that_answers_again_is_no_cause_any_more_unless_something_came_of_it() {
+    let mut told = Told::new();
+    told.up();
+    told.at(
+        20_000,
+        WORKER,
+        EventKind::Link(LinkState::Silent { since: Stamp(16_000) }),
+    );
+    told.at(25_000, WORKER, EventKind::Link(LinkState::Up));
+    assert_eq!(told.causes(), []);
+    told.line(HEAD, 26, WORKER_DIED);
+    let causes = told.causes();
+    assert_eq!(causes[0].rule.as_deref(), Some("node-not-answering"));
+    assert!(causes[0].over.is_some());
+    assert_eq!(causes[0].echoes.len(), 1);
+}
+
+#[test]
+fn a_worker_that_joined_and_left_is_told_with_its_container() {
+    let mut told = Told::new();
+    told.up();
+    told.ray(
+        5_000,
+        vec![member("192.168.200.12", true), member("192.168.200.13", true)],
+    );
+    assert_eq!(told.causes(), []);
+    told.ray(
+        20_000,
+        vec![member("192.168.200.12", true), member("192.168.200.13", false)],
+    );
+    let alone = told.causes();
+    assert_eq!(alone[0].rule.as_deref(), Some("worker-left"));
+    assert_eq!((alone[0].kind, alone[0].confidence), (Kind::Echo, Confidence::Likely));
+    told.container(21_000, WORKER, ContainerState::Exited { code: 137, oom: true });
+    let causes = told.causes();
+    assert_eq!(causes.len(), 1, "{causes:#?}");
+    assert_eq!(causes[0].rule.as_deref(), Some("container-killed"));
+    assert_eq!(
+        causes[0].text,
+        "the container vllm-qwen35 of spark-2 was killed: exit code 137, by the kernel for lack of memory"
+    );
+    assert_eq!(causes[0].echoes[0].rule.as_deref(), Some("worker-left"));
+}
+
+#[test]
+fn another_address_in_ray_is_the_cause_of_the_wait_for_gpus() {
+    let mut told = Told::new();
+    told.up();
+    told.line(HEAD, 1, BANNER);
+    told.line(
+        HEAD,
+        40,
+        "INFO 04-01 02:46:20 ray_utils.py:214] Waiting for creating a placement group of specs for 30 seconds. specs=[{'node:192.168.200.12': 0.001, 'GPU': 1.0}, {'GPU': 1.0}]",
+    );
+    told.ray(
+        41_000,
+        vec![member("192.168.200.12", true), member("10.1.230.181", true)],
+    );
+    let causes = told.causes();
+    assert_eq!(causes.len(), 1, "{causes:#?}");
+    assert_eq!(causes[0].rule.as_deref(), Some("ray-address-differs"));
+    assert_eq!(
+        causes[0].text,
+        "Ray on spark-2 registered at another address than 192.168.200.13: spark-2 registered at 10.1.230.181"
+    );
+    assert_eq!(causes[0].echoes[0].rule.as_deref(), Some("placement-wait"));
+}
+
+#[test]
+fn too_few_gpus_are_the_cause_of_the_wait_for_them() {
+    let mut told = Told::new();
+    told.up();
+    told.line(HEAD, 1, BANNER);
+    told.line(
+        HEAD,
+        40,
+        "INFO 04-01 02:46:20 ray_utils.py:214] Waiting for creating a placement group of specs for 30 seconds. specs=[{'GPU': 1.0}, {'GPU': 1.0}]",
+    );
+    told.ray(41_000, vec![member("192.168.200.12", true)]);
+    let causes = told.causes();
+    assert_eq!(causes[0].rule.as_deref(), Some("gpus-too-few"));
+    assert_eq!(causes[0].text, "the engine needs 2 GPU and Ray has 1 alive");
+    assert_eq!(causes[0].echoes[0].rule.as_deref(), Some("placement-wait"));
+    // The newest number counts, and the first time.
+    told.line(
+        HEAD,
+        120,
+        "INFO 04-01 02:47:00 ray_utils.py:214] Waiting for creating a placement group of specs for 70 seconds. specs=...",
+    );
+    let causes = told.causes();
+    assert_eq!(
+        causes[0].echoes[0].text,
+        "the engine waits until Ray has its GPUs free, 70 s so far"
+    );
+}
+
+#[test]
+fn what_kept_a_node_from_joining_is_of_no_matter_once_it_has_joined() {
+    let mut told = Told::new();
+    told.up();
+    told.line(
+        WORKER,
+        2,
+        "[x W 1 1] rpc_client.h:153: Failed to connect to GCS at address 192.168.200.12:6379 within 5 seconds.",
+    );
+    assert_eq!(told.causes().len(), 1);
+    told.ray(
+        10_000,
+        vec![member("192.168.200.12", true), member("192.168.200.13", true)],
+    );
+    assert_eq!(told.causes(), []);
+    // Lines from before are read late.
+    told.line(
+        WORKER,
+        3,
+        "[x W 1 1] rpc_client.h:153: Failed to connect to GCS at address 192.168.200.12:6379 within 5 seconds.",
+    );
+    assert_eq!(told.causes(), []);
+    told.line(
+        WORKER,
+        30,
+        "[x W 1 1] rpc_client.h:153: Failed to connect to GCS at address 192.168.200.12:6379 within 5 seconds.",
+    );
+    assert_eq!(told.causes().len(), 1);
+}
+
+#[test]
+fn a_ready_server_has_no_cause_but_warnings_stay() {
+    let mut told = Told::new();
+    told.up();
+    told.line(HEAD, 1, BANNER);
+    told.line(HEAD, 2, TCP);
+    told.line(HEAD, 3, ODD);
+    assert_eq!(told.causes().len(), 2);
+    told.ready(10_000);
+    let left: Vec<_> = told.causes().into_iter().map(|c| (c.rule, c.kind)).collect();
+    assert_eq!(left, [(Some("nccl-over-tcp".to_owned()), Kind::Warning)]);
+    told.line(HEAD, 4, KV);
+    assert_eq!(told.causes().len(), 1, "it was written before the server was ready");
+}
+
+#[test]
+fn a_new_container_has_nothing_to_do_with_what_the_one_before_said() {
+    let mut told = Told::new();
+    told.up();
+    told.line(WORKER, 2, "ValueError: Malformed host:");
+    told.again(30_000, WORKER);
+    assert_eq!(told.causes(), []);
+}
+
+#[test]
+fn the_difference_of_a_nodes_clock_is_taken_out() {
+    // The worker's clock is an hour behind: what it says at 40 s was after the head's line at 10 s.
+    let mut told = Told::new();
+    told.up();
+    told.clock(1_000, WORKER, -3_600);
+    told.line(HEAD, 10, KV);
+    told.skewed(WORKER, 40, -3_600, "/bin/sh: 1: ray: not found");
+    let order: Vec<_> = told.causes().into_iter().filter_map(|c| c.rule).collect();
+    assert_eq!(order, ["no-memory-for-kv-cache", "ray-not-in-image"]);
+    assert_eq!(told.causes()[0].confidence, Confidence::Known);
+}
+
+#[test]
+fn what_a_failed_command_prints_is_evidence_of_its_step() {
+    let mut told = Told::new();
+    let cause = told.failed_head(&[
+        "docker: Error response from daemon: could not select device driver \"\" with capabilities: [[gpu]].",
+    ]);
+    let cause = cause.expect("a cause");
+    assert_eq!(cause.rule.as_deref(), Some("nvidia-runtime-missing"));
+    assert_eq!(cause.node, Some(HEAD));
+}
+
+#[test]
+fn evidence_is_bounded_and_the_first_ones_stay() {
+    let mut told = Told::new();
+    told.line(HEAD, 1, KV);
+    for n in 0..2000 {
+        told.line(HEAD, 2 + n, &format!("ValueError: number {n}"));
+    }
+    let causes = told.causes();
+    assert_eq!(causes[0].rule.as_deref(), Some("no-memory-for-kv-cache"));
+    assert_eq!(causes.len(), 1);
+    assert_eq!(causes[0].echoes[0].text, "ValueError: number 0");
+    assert!(causes.iter().all(|c| c.evidence.len() <= 6));
+}

@@ -1,0 +1,257 @@
+//! A console that is told things, one after the other. Times are since 2026-11-29 17:00 UTC, when it started.
+
+#![expect(clippy::expect_used, reason = "a test that cannot go on says so")]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bringup::config::{self, Config};
+use bringup::diagnose::{Cause, Matcher};
+use bringup::domain::command::{Command, Exit};
+use bringup::domain::container::{Container, ContainerFacts, ContainerState, Labels};
+use bringup::domain::effect::Effect;
+use bringup::domain::event::{CommandDone, Event, EventKind, Facts};
+use bringup::domain::intent::{Action, Intent};
+use bringup::domain::link::LinkState;
+use bringup::domain::ray::{RayFacts, RayNode, RayVia};
+use bringup::domain::serving::{Health, ServeFacts, ServeProcess, ServerFacts, TokenProof};
+use bringup::domain::{NodeId, Now, Role, Source, Stamp, StepId, Wall};
+use bringup::engine::grammar;
+use bringup::log::{Line, Stream};
+use bringup::model::{Options, State, update};
+use bringup::plan::{Plan, PlannedCommand, Step, StepKind};
+
+pub const HEAD: NodeId = NodeId(0);
+pub const WORKER: NodeId = NodeId(1);
+
+/// 2026-11-29 17:00 UTC in milliseconds.
+const BASE: u64 = 1_795_971_600_000;
+
+/// The console, and what reads each node's log.
+pub struct Told {
+    state: State,
+    logs: BTreeMap<NodeId, Matcher>,
+}
+
+impl Told {
+    pub fn new() -> Self {
+        let config = config::parse(config::EXAMPLE, "config.example.toml").expect("the example parses");
+        Self::of(config)
+    }
+
+    fn of(config: Config) -> Self {
+        let logs = [(HEAD, Role::Head), (WORKER, Role::Worker)]
+            .map(|(node, role)| (node, Matcher::new(&config, role)))
+            .into();
+        let state = State::new(Arc::new(config), Options::default(), now(0));
+        Self { state, logs }
+    }
+
+    /// Starts anew with these fabric addresses.
+    pub fn config_addresses(&mut self, addresses: [&str; 2]) {
+        let mut config = Config::clone(&self.state.config);
+        for (node, address) in config.nodes.iter_mut().zip(addresses) {
+            node.fabric_address = address.to_owned();
+        }
+        *self = Self::of(config);
+    }
+
+    pub fn causes(&self) -> Vec<Cause> {
+        self.state.causes()
+    }
+
+    pub fn at(&mut self, ms: u64, node: NodeId, kind: EventKind) -> Vec<Effect> {
+        self.event(ms, Source::Node(node), kind)
+    }
+
+    fn event(&mut self, ms: u64, source: Source, kind: EventKind) -> Vec<Effect> {
+        let at = now(ms);
+        update(&mut self.state, Event { source, at, kind })
+    }
+
+    /// A line that was written so many seconds after the start, and is read at once or late: the console's time only goes on.
+    pub fn line(&mut self, node: NodeId, seconds: u64, text: &str) {
+        self.skewed(node, seconds, 0, text);
+    }
+
+    /// As [`Told::line`], on a node whose clock is so many seconds ahead.
+    pub fn skewed(&mut self, node: NodeId, seconds: u64, ahead: i64, text: &str) {
+        let read = self.state.now.stamp.0.max(seconds * 1000);
+        let time = instant((seconds * 1000).saturating_add_signed(ahead * 1000 + BASE as i64));
+        let line = Line {
+            time: Some(time),
+            ..Line::of(Stream::Out, text)
+        };
+        self.read(node, read, &line);
+    }
+
+    /// A whole log without times, in one gulp.
+    pub fn log(&mut self, node: NodeId, log: &str) {
+        for text in log.lines() {
+            self.read(node, 1_000, &Line::of(Stream::Out, text));
+        }
+    }
+
+    fn read(&mut self, node: NodeId, ms: u64, line: &Line) {
+        let facts = grammar::read_line(&line.plain());
+        let signs = self.logs.get_mut(&node).expect("a log").read(line, &facts, true);
+        for fact in facts {
+            self.at(ms, node, EventKind::Line(fact));
+        }
+        for sign in signs {
+            self.at(ms, node, EventKind::Sign(sign));
+        }
+    }
+
+    /// Both nodes linked, with our containers running and a model server that loads.
+    pub fn up(&mut self) {
+        for node in [HEAD, WORKER] {
+            self.at(0, node, EventKind::Link(LinkState::Up));
+            self.container(0, node, ContainerState::Running);
+        }
+        let process = ServeProcess {
+            pid: 7,
+            mark: None,
+            command: "vllm serve".into(),
+            up_seconds: Some(1),
+        };
+        let serve = ServeFacts {
+            processes: vec![process],
+        };
+        self.at(0, HEAD, EventKind::Facts(Facts::Serve(serve)));
+        self.server(0, ServerFacts::Health(Health::Refused));
+    }
+
+    pub fn container(&mut self, ms: u64, node: NodeId, state: ContainerState) {
+        self.own(ms, node, state, "c1", 0, 0);
+    }
+
+    /// Another container of the same name runs since this moment.
+    pub fn again(&mut self, ms: u64, node: NodeId) {
+        self.own(ms, node, ContainerState::Running, "c2", ms, 0);
+    }
+
+    /// The node's clock is so many seconds ahead, as its container's start and age tell.
+    pub fn clock(&mut self, ms: u64, node: NodeId, ahead: i64) {
+        self.own(ms, node, ContainerState::Running, "c1", 0, ahead);
+    }
+
+    fn own(&mut self, ms: u64, node: NodeId, state: ContainerState, id: &str, started: u64, ahead: i64) {
+        let labels = Labels {
+            cluster: self.state.config.cluster.clone(),
+            ..Labels::default()
+        };
+        let container = Container {
+            id: id.into(),
+            name: self.state.config.container.name.clone(),
+            image: "image".into(),
+            state,
+            started_at: Some(instant((BASE + started).saturating_add_signed(ahead * 1000))),
+            up_seconds: Some((ms - started) / 1000),
+            restarts: 0,
+            ours: Some(labels),
+            pid: Some(100),
+        };
+        let facts = ContainerFacts {
+            containers: vec![container],
+        };
+        self.at(ms, node, EventKind::Facts(Facts::Containers(facts)));
+    }
+
+    /// Ray's membership; the containers are read again too.
+    pub fn ray(&mut self, ms: u64, nodes: Vec<RayNode>) {
+        for node in [HEAD, WORKER] {
+            self.container(ms, node, ContainerState::Running);
+        }
+        let via = RayVia::Container;
+        self.at(ms, HEAD, EventKind::Facts(Facts::Ray(RayFacts { nodes, via })));
+    }
+
+    pub fn server(&mut self, ms: u64, facts: ServerFacts) {
+        self.event(ms, Source::Server, EventKind::Server(facts));
+    }
+
+    /// The server is healthy, names its model and has given a token.
+    pub fn ready(&mut self, ms: u64) {
+        let both = ["192.168.200.12", "192.168.200.13"];
+        self.ray(ms, both.map(|address| member(address, true)).into());
+        self.server(ms, ServerFacts::Health(Health::Ok));
+        let name = self.state.config.serve.name().to_owned();
+        self.server(ms, ServerFacts::Models(Ok(vec![name.clone()])));
+        let proof = TokenProof {
+            model: name,
+            tokens: 1,
+            took: Duration::from_millis(40),
+        };
+        self.server(ms, ServerFacts::Token(Ok(proof)));
+        assert_eq!(self.state.server.state.word(), "ready");
+    }
+
+    /// A run that starts the head, whose command fails with this on stderr; the cause that is shown beside the step.
+    pub fn failed_head(&mut self, stderr: &[&str]) -> Option<Cause> {
+        let node = HEAD;
+        let command = Command::argv(["docker", "run"], Duration::from_secs(20));
+        let step = Step {
+            id: StepId(0),
+            title: "start the head".into(),
+            kind: StepKind::Head,
+            node: Some(node),
+            before: Vec::new(),
+            under_way: Vec::new(),
+            commands: vec![PlannedCommand { node, command }],
+            after: Vec::new(),
+            broken_by: Vec::new(),
+            settle: Duration::ZERO,
+            limit: Duration::from_secs(60),
+            finally: Vec::new(),
+            evidence: Vec::new(),
+            stall: None,
+        };
+        self.state.plan = Some(Plan {
+            action: Action::Head,
+            steps: vec![step],
+            refusals: Vec::new(),
+            notes: Vec::new(),
+        });
+        let mut effects = self.event(1_000, Source::Operator, EventKind::Intent(Intent::Confirm));
+        effects.extend(self.event(1_250, Source::Clock, EventKind::Tick));
+        let run = effects.iter().find_map(|e| match e {
+            Effect::Run { run, .. } => Some(*run),
+            _ => None,
+        });
+        let done = CommandDone {
+            run: run.expect("the command runs"),
+            exit: Exit::Code(125),
+            stdout: Vec::new(),
+            stderr: stderr.iter().map(|l| (*l).to_owned()).collect(),
+            took_ms: 10,
+        };
+        self.at(1_500, node, EventKind::CommandDone(done));
+        self.state.step_cause(StepId(0))
+    }
+}
+
+/// A node of Ray's at this address, with one GPU.
+pub fn member(address: &str, alive: bool) -> RayNode {
+    RayNode {
+        address: address.to_owned(),
+        alive,
+        head: address == "192.168.200.12",
+        gpus: 1.0,
+        ..RayNode::default()
+    }
+}
+
+fn now(ms: u64) -> Now {
+    Now {
+        stamp: Stamp(ms),
+        wall: Wall(BASE + ms),
+    }
+}
+
+/// A moment as Docker prints it.
+fn instant(ms: u64) -> String {
+    let time = jiff::Timestamp::from_millisecond(i64::try_from(ms).expect("in range")).expect("in range");
+    time.to_string()
+}
