@@ -471,6 +471,32 @@ fn what_a_failed_command_prints_is_evidence_of_its_step() {
 }
 
 #[test]
+fn status_carries_the_causes() {
+    let mut told = Told::new();
+    told.line(WORKER, 10, MEMORY_KILL);
+    told.line(HEAD, 14, WORKER_DIED);
+    told.line(HEAD, 15, TCP);
+    let status = told.status();
+    let causes = &status["causes"];
+    assert_eq!(causes[0]["rule"], "ray-memory-kill");
+    assert_eq!(causes[0]["kind"], "cause");
+    assert_eq!(
+        causes[0]["cause"],
+        "Ray's memory monitor killed a worker of spark-2: 113.76GB of 119.70GB in use"
+    );
+    assert_eq!(causes[0]["node"], "spark-2");
+    assert_eq!(causes[0]["at"], "2026-11-29T17:00:10Z");
+    assert_eq!(causes[0]["confidence"], "known");
+    assert_eq!(causes[0]["evidence"][0]["node"], "spark-2");
+    assert_eq!(causes[0]["echoes"][0]["rule"], "worker-process-died");
+    assert_eq!(causes[0]["echoes"][0]["node"], "spark-1");
+    assert_eq!(causes[0]["command"]["node"], "spark-2");
+    assert_eq!(causes[0]["command"]["line"], "free -h");
+    assert_eq!(causes[1]["kind"], "warning");
+    assert_eq!(causes[2], serde_json::Value::Null);
+}
+
+#[test]
 fn evidence_is_bounded_and_the_first_ones_stay() {
     let mut told = Told::new();
     told.line(HEAD, 1, KV);

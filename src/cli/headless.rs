@@ -9,11 +9,12 @@ use crate::config::Config;
 use crate::config::types::Node;
 use crate::domain::intent::Intent;
 use crate::domain::link::LinkState;
+use crate::domain::observed::NodeObserved;
 use crate::domain::serving::Health;
 use crate::domain::time::human;
 use crate::drive::{Console, ForFront, LEAVE_WAIT, Left};
 use crate::model::State;
-use crate::model::state::ServingState;
+use crate::model::state::{NodeView, ServingState};
 
 use super::exit::Exit;
 use super::out;
@@ -24,6 +25,9 @@ pub(super) const FIRST_ANSWERS: Duration = Duration::from_secs(10);
 /// How much longer `status` waits for a connection that is being made when that time is over: where the configured limit of a handshake ends at the
 /// same moment, its word says why there is no answer.
 pub(super) const GRACE: Duration = Duration::from_millis(1500);
+
+/// Longest wait of `status` for the first lines of the logs, where the server does not serve. A log may be empty.
+pub(super) const FIRST_LINES: Duration = Duration::from_millis(1500);
 
 /// Longest wait for the first answer of every node before something is done: what the configured limits give the farthest node, for a handshake with each
 /// hop, one with the node, and a command.
@@ -181,6 +185,16 @@ pub(super) fn server_answered(state: &State) -> bool {
             | ServingState::Failed(_) => true,
         },
     }
+}
+
+/// Whether every log that there is to read has been heard from.
+pub(super) fn logs_heard(state: &State) -> bool {
+    let name = &state.config.container.name;
+    let heard = |(seen, view): (&NodeObserved, &NodeView)| {
+        let there = seen.containers.value().is_some_and(|c| c.named(name).is_some());
+        !there || !seen.link.usable() || view.log.at.is_some()
+    };
+    state.observed.nodes.iter().zip(&state.nodes).all(heard)
 }
 
 /// The hops and nodes that can't be used, each with why and what to do.

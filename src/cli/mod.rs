@@ -7,6 +7,7 @@
 
 mod args;
 mod bench;
+mod cause;
 mod config;
 mod demo;
 mod exit;

@@ -16,7 +16,7 @@ use crate::report;
 use super::args::Args;
 use super::exit::Exit;
 use super::headless::{Headless, Waited, reaching, unreachable};
-use super::{logfile, out, plan, start};
+use super::{cause, logfile, out, plan, start};
 
 /// `bringup up`.
 ///
@@ -171,8 +171,21 @@ fn tell(headless: &Headless, event: &StepEvent, shown: &Plan, json: bool) {
             for line in &f.lines {
                 text.push_str(&format!("\n     | {line}"));
             }
-            if let Some(fix) = &f.fix {
-                text.push_str(&format!("\n     fix: {fix}"));
+            let state = headless.console.state();
+            match state.step_cause(event.step) {
+                Some(known) => {
+                    for line in cause::of(state, &known) {
+                        text.push_str(&format!("\n     {line}"));
+                    }
+                    if let Some(fix) = f.fix.as_ref().filter(|_| known.fix.is_none()) {
+                        text.push_str(&format!("\n     fix: {fix}"));
+                    }
+                }
+                None => {
+                    if let Some(fix) = &f.fix {
+                        text.push_str(&format!("\n     fix: {fix}"));
+                    }
+                }
             }
             text
         }
@@ -184,7 +197,8 @@ fn tell(headless: &Headless, event: &StepEvent, shown: &Plan, json: bool) {
 
 fn over(headless: &Headless, outcome: RunOutcome, json: bool) -> Exit {
     if json {
-        out::json(&report::step::over(outcome, headless.console.now()));
+        let state = headless.console.state();
+        out::json(&report::step::over(outcome, state, headless.console.now()));
     }
     let lost = !unreachable(headless.console.state()).is_empty();
     match outcome {

@@ -13,8 +13,10 @@ use crate::report;
 
 use super::args::Args;
 use super::exit::Exit;
-use super::headless::{FIRST_ANSWERS, GRACE, Headless, Waited, connecting, server_answered, unreachable};
-use super::{logfile, out, start};
+use super::headless::{
+    FIRST_ANSWERS, FIRST_LINES, GRACE, Headless, Waited, connecting, logs_heard, server_answered, unreachable,
+};
+use super::{cause, logfile, out, start};
 
 /// `bringup status`.
 ///
@@ -31,6 +33,10 @@ pub(super) async fn status(args: &Args, json: bool) -> Result<Exit> {
     let mut waited = headless.until(FIRST_ANSWERS, answered).await;
     if matches!(waited, Waited::Late) {
         waited = headless.until(GRACE, |s| answered(s) || !connecting(s)).await;
+    }
+    // Why it does not serve is in the logs.
+    if !matches!(waited, Waited::Signal(_)) && verdict(headless.console.state()) != Exit::Done {
+        waited = headless.until(FIRST_LINES, logs_heard).await;
     }
     let exit = match waited {
         Waited::Signal(exit) => exit,
@@ -126,6 +132,9 @@ fn text(state: &State) -> String {
         let bar = load.bar.map_or(String::new(), |b| format!(" {}/{}", b.done, b.total));
         let _ok = writeln!(text, "  load: {stage}{bar}");
     }
+    for line in cause::text(state) {
+        let _ok = writeln!(text, "  {line}");
+    }
     text
 }
 
@@ -144,6 +153,7 @@ mod tests {
     use crate::config::{self, EXAMPLE};
     use crate::domain::Now;
     use crate::domain::link::{LinkError, LinkErrorKind, LinkState};
+    use crate::domain::sign::{Sign, SignKind};
     use crate::model::Options;
     use crate::model::state::LastError;
 
@@ -180,6 +190,40 @@ mod tests {
             "server is unknown: spark-1 can't be reached",
             "! spark-1: no answer yet, after ",
             "; last: spark-1 does not answer",
+        ] {
+            assert!(text.contains(part), "{part}\n{text}");
+        }
+    }
+
+    #[test]
+    fn the_first_cause_is_told_with_what_to_do() {
+        let mut state = all_up(false);
+        let sign = |rule: &str, text: &str| Sign {
+            what: SignKind::Rule(rule.to_owned()),
+            text: text.to_owned(),
+            written: None,
+            backlog: false,
+            fields: Vec::new(),
+            times: 1,
+        };
+        let (head, worker, now) = (NodeId(0), NodeId(1), state.now);
+        state.evidence.log(
+            worker,
+            head,
+            sign("nccl-memlock", "NCCL WARN Call to ibv_reg_mr failed"),
+            now,
+        );
+        state
+            .evidence
+            .log(head, head, sign("nccl-error", "RuntimeError: NCCL error: x"), now);
+        state.now.wall.0 += 12_000;
+        let text = text(&state);
+        for part in [
+            "  first cause: NCCL on spark-2 may not pin memory for RDMA (spark-2, 12 s ago)\n",
+            "    | spark-2: NCCL WARN Call to ibv_reg_mr failed\n",
+            "    from it follows: NCCL failed on spark-1 (spark-1)\n",
+            "    fix: start the container with --ulimit memlock=-1",
+            "    on spark-2: grep Cma /proc/meminfo\n",
         ] {
             assert!(text.contains(part), "{part}\n{text}");
         }

@@ -5,6 +5,7 @@
 //! Invariant: where nothing is known the value is null and a `reason` stands beside it.
 
 pub mod bench;
+pub mod causes;
 pub mod left;
 mod reading;
 pub mod status;

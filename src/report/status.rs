@@ -14,6 +14,7 @@ use crate::model::state::NodeView;
 use crate::model::{State, server_url, tunnel_line};
 
 use super::SCHEMA;
+use super::causes::{causes, timestamp as at_wall};
 use super::reading::{known_or, reading, seconds};
 
 /// The whole state as one object.
@@ -42,6 +43,7 @@ pub fn status(state: &State, now: Now) -> Value {
         "nodes": nodes,
         "ray": ray_json(state, now),
         "server": server_json(state, now),
+        "causes": causes(state),
         "notices": state.notices.iter().map(|n| n.text.as_str()).collect::<Vec<_>>(),
     })
 }
@@ -49,8 +51,7 @@ pub fn status(state: &State, now: Now) -> Value {
 /// The wall clock in RFC 3339, UTC.
 #[must_use]
 pub fn timestamp(now: Now) -> String {
-    let ms = i64::try_from(now.wall.0).unwrap_or(i64::MAX);
-    jiff::Timestamp::from_millisecond(ms).map_or_else(|_| String::new(), |t| t.to_string())
+    at_wall(now.wall)
 }
 
 fn link_json(link: &LinkState, now: Now) -> Value {

@@ -5,9 +5,11 @@ use serde_json::{Value, json};
 use crate::domain::Now;
 use crate::domain::effect::RunOutcome;
 use crate::domain::step::{StepEvent, StepEventKind, StepOutcome};
+use crate::model::State;
 use crate::plan::Plan;
 
 use super::SCHEMA;
+use super::causes::causes;
 use super::status::timestamp;
 
 /// The plan, before anything runs.
@@ -64,10 +66,14 @@ pub fn step(event: &StepEvent, plan: &Plan, now: Now) -> Value {
     value
 }
 
-/// The end of a run.
+/// The end of a run, and why it failed when it did.
 #[must_use]
-pub fn over(outcome: RunOutcome, now: Now) -> Value {
-    json!({ "at": timestamp(now), "event": "over", "outcome": outcome })
+pub fn over(outcome: RunOutcome, state: &State, now: Now) -> Value {
+    let causes = match outcome {
+        RunOutcome::Failed | RunOutcome::Unknown => causes(state),
+        RunOutcome::Done | RunOutcome::Aborted => Vec::new(),
+    };
+    json!({ "at": timestamp(now), "event": "over", "outcome": outcome, "causes": causes })
 }
 
 /// The end that a signal makes: whatever a run was at, and what goes on without the console, a line each.

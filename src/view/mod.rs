@@ -12,6 +12,7 @@
 mod age;
 mod bench;
 mod canvas;
+mod cause;
 mod hints;
 mod layout;
 mod look;

@@ -19,6 +19,7 @@ use crate::model::{server_url, tunnel_line};
 use super::Scene;
 use super::age::Age;
 use super::canvas::Canvas;
+use super::cause;
 use super::regions::Regions;
 use super::standing;
 use super::widgets::boxes::frame;
@@ -98,9 +99,11 @@ fn rows<'a>(scene: &Scene<'a>, height: u16) -> Vec<Row<'a>> {
 fn trouble<'a>(scene: &Scene<'a>) -> Option<Row<'a>> {
     let (state, look) = (scene.state, scene.look);
     let mut row = Row::new();
+    let known = state.first_cause().map(|c| cause::headline(state, &c, scene.now));
     match &state.server.state {
         ServingState::Degraded(why) | ServingState::Failed(why) => {
-            row.put(0, format!("✗ {why}"), look.bad());
+            let text = known.unwrap_or_else(|| why.clone());
+            row.put(0, format!("✗ {text}"), look.bad());
         }
         ServingState::Unknown => {
             let health = &state.observed.server.health;
@@ -113,7 +116,11 @@ fn trouble<'a>(scene: &Scene<'a>) -> Option<Row<'a>> {
             };
             row.put(0, format!("nothing known: {why}"), look.dim());
         }
-        ServingState::Down | ServingState::Loading | ServingState::Answering | ServingState::Ready => return None,
+        // Nothing has failed yet, or nothing was there to fail: what was seen may still say why it comes no further.
+        ServingState::Down | ServingState::Loading | ServingState::Answering => {
+            row.put(0, format!("! {}", known?), look.warn());
+        }
+        ServingState::Ready => return None,
     }
     Some(row)
 }

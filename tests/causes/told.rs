@@ -21,6 +21,7 @@ use bringup::engine::grammar;
 use bringup::log::{Line, Stream};
 use bringup::model::{Options, State, update};
 use bringup::plan::{Plan, PlannedCommand, Step, StepKind};
+use bringup::report;
 
 pub const HEAD: NodeId = NodeId(0);
 pub const WORKER: NodeId = NodeId(1);
@@ -59,6 +60,11 @@ impl Told {
 
     pub fn causes(&self) -> Vec<Cause> {
         self.state.causes()
+    }
+
+    /// What `status --json` prints.
+    pub fn status(&self) -> serde_json::Value {
+        report::status::status(&self.state, self.state.now)
     }
 
     pub fn at(&mut self, ms: u64, node: NodeId, kind: EventKind) -> Vec<Effect> {

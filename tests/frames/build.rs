@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bringup::config::{self, Config};
+use bringup::diagnose::Matcher;
 use bringup::domain::bench::{BenchEvent, BenchProfile, PromptSizing, RequestRecord};
 use bringup::domain::command::{Command, Exit};
 use bringup::domain::container::{Container, ContainerFacts, ContainerState, Labels};
@@ -17,7 +18,8 @@ use bringup::domain::ray::{RayFacts, RayNode, RayVia};
 use bringup::domain::serving::{Health, MetricsSample, TokenProof};
 use bringup::domain::units::{Bytes, Celsius, Percent, Watts};
 use bringup::domain::{NodeId, Now, Reading, RunId, Stamp, Wall};
-use bringup::log::{Decoder, LogWindows, Ring, Stream};
+use bringup::engine::grammar;
+use bringup::log::{Decoder, Line, LogWindows, Ring, Stream};
 use bringup::model::bench::BenchView;
 use bringup::model::state::{CommandEntry, LogMeta, ServingState};
 use bringup::model::{Options, State};
@@ -64,6 +66,17 @@ pub fn empty(config: Config) -> State {
     let mut state = State::new(Arc::new(config), Options::default(), ago(1000));
     state.now = NOW;
     state
+}
+
+/// A node's log said this so many seconds ago, as far as it may be why something fails.
+pub fn says(state: &mut State, node: NodeId, seconds: u64, text: &str) {
+    let role = state.config.nodes[node.index()].role;
+    let mut matcher = Matcher::new(&state.config, role);
+    let line = Line::of(Stream::Out, text);
+    let facts = grammar::read_line(text);
+    for sign in matcher.read(&line, &facts, false) {
+        state.evidence.log(node, NodeId(0), sign, ago(seconds));
+    }
 }
 
 /// Connected, nothing runs.

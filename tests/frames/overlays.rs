@@ -259,6 +259,45 @@ fn a_failed_step_shows_its_lines_and_looks_bad() {
 }
 
 #[test]
+fn a_failed_step_shows_the_first_cause_beside_it() {
+    let mut state = in_mode(known(), Mode::Run);
+    let said = "exit status 1: see the log";
+    run_until(&mut state, Exit::Code(1), &[said]);
+    let head = bringup::domain::NodeId(0);
+    says(
+        &mut state,
+        head,
+        12,
+        "2026-11-29 17:19:11,161 INFO scripts.py:1101 -- Local node IP: 10.1.230.180",
+    );
+    says(
+        &mut state,
+        head,
+        9,
+        "(raylet) Raylet is terminated. Termination is unexpected.",
+    );
+    says(&mut state, head, 8, "RuntimeError: the engine is gone");
+    let drawn = shot(&state, &Default::default(), (120, 50));
+    let text = drawn
+        .text()
+        .replace('┃', " ")
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
+    for part in [
+        "cause Ray on spark-1 took the address 10.1.230.180, which is no node's fabric address (spark-1, 12 s ago)",
+        "| spark-1: 2026-11-29 17:19:11,161 INFO scripts.py:1101 -- Local node IP: 10.1.230.180",
+        "from it follows: Ray's process on spark-1 ended and was not told to; and 1 more",
+        "seen exit code 1: exit status 1: see the log",
+        "fix: start Ray with --node-ip-address 192.168.200.12 and VLLM_HOST_IP=192.168.200.12 on spark-1",
+        "on spark-1: docker logs vllm-qwen35",
+    ] {
+        assert!(text.contains(part), "{part}\n{}", drawn.text());
+    }
+    assert_role(&drawn, "cause    Ray", "bad");
+}
+
+#[test]
 fn a_run_out_of_sight_is_told_above_the_keys() {
     let mut state = known();
     run_until(&mut state, Exit::Unknown("connection reset".into()), &[]);

@@ -189,6 +189,20 @@ fn server() {
     failed.server.state =
         ServingState::Failed("RuntimeError: No supported CUDA architectures found for major versions [10].".into());
     failed.observed.server.health = read(Health::Unreachable("no answer in 3 s".into()));
+    let mut caused = failed.clone();
+    says(
+        &mut caused,
+        NodeId(1),
+        40,
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.",
+    );
+    let mut stuck = loading(example());
+    says(
+        &mut stuck,
+        NodeId(0),
+        70,
+        "Waiting for creating a placement group of specs for 70 seconds. specs=[{'node:10.1.230.180': 0.001, 'GPU': 1.0}, {'GPU': 1.0}]",
+    );
     let mut degraded = ready(example());
     degraded.server.state = ServingState::Degraded("a worker left the cluster".into());
     let mut waiting = ready(example());
@@ -208,6 +222,8 @@ fn server() {
             bare("requests wait, no KV figure", waiting),
             bare("degraded", degraded),
             bare("failed", failed),
+            bare("failed, and it is known why", caused),
+            bare("loading, and it is known why it comes no further", stuck),
             bare("stale", stale),
         ],
     );

@@ -12,6 +12,7 @@ use crate::domain::time::human;
 use crate::plan::{Machine, Step, StepState, StepStatus};
 use crate::view::Scene;
 use crate::view::canvas::Canvas;
+use crate::view::cause;
 use crate::view::look::Look;
 use crate::view::regions::{Regions, Scrolled};
 use crate::view::widgets::boxes::{Border, frame};
@@ -106,7 +107,7 @@ fn text(scene: &Scene<'_>, machine: &Machine, width: u16) -> Vec<(Line, bool)> {
             StepState::Failed(_) | StepState::Aborted | StepState::Unknown(_) => true,
         };
         lines.push((head(scene, step, status), at_work));
-        lines.extend(details(scene, status, width).into_iter().map(|l| (l, at_work)));
+        lines.extend(details(scene, step, status, width).into_iter().map(|l| (l, at_work)));
     }
     lines
 }
@@ -166,14 +167,14 @@ fn word(state: &StepState) -> Option<&'static str> {
     }
 }
 
-fn details(scene: &Scene<'_>, status: &StepStatus, width: u16) -> Vec<Line> {
+fn details(scene: &Scene<'_>, step: &Step, status: &StepStatus, width: u16) -> Vec<Line> {
     let look = scene.look;
     match &status.state {
         StepState::Waiting | StepState::Aborted => Vec::new(),
         StepState::Done(StepOutcome::Warning(text)) => broken(text, INDENT, width, look.warn()),
         StepState::Done(StepOutcome::Success | StepOutcome::Skipped | StepOutcome::Adopted) => Vec::new(),
         StepState::Unknown(why) => broken(why, INDENT, width, look.bad()),
-        StepState::Failed(failure) => failed(look, failure, width),
+        StepState::Failed(failure) => failed(scene, step, failure, width),
         StepState::Checking | StepState::Running | StepState::Verifying => waits(scene, status, width),
     }
 }
@@ -199,8 +200,26 @@ fn waits(scene: &Scene<'_>, status: &StepStatus, width: u16) -> Vec<Line> {
 }
 
 /// What failed, in few lines, so that what was seen and what to do stay in sight.
-fn failed(look: &Look, failure: &Failure, width: u16) -> Vec<Line> {
+fn failed(scene: &Scene<'_>, step: &Step, failure: &Failure, width: u16) -> Vec<Line> {
+    let look = scene.look;
     let mut lines = short(&failure.what, INDENT, width, look.bad());
+    let known = scene.state.step_cause(step.id);
+    if let Some(known) = &known {
+        let headline = format!("cause    {}", cause::headline(scene.state, known, scene.now));
+        lines.extend(broken(&headline, INDENT, width, look.bad()));
+        if let Some(note) = &known.note {
+            lines.extend(broken(&format!("         {note}"), INDENT, width, look.warn()));
+        }
+        for text in cause::evidence(scene.state, known) {
+            // What the command itself has printed stands below.
+            if !failure.lines.iter().any(|line| text.ends_with(line.trim())) {
+                lines.extend(short(&format!("| {text}"), INDENT, width, look.text()));
+            }
+        }
+        if let Some(text) = cause::echoes(known) {
+            lines.extend(short(&text, INDENT, width, look.dim()));
+        }
+    }
     for (name, text) in [("seen", &failure.seen), ("expected", &failure.expected)] {
         if !text.is_empty() {
             lines.extend(short(&format!("{name:<9}{text}"), INDENT, width, look.text()));
@@ -209,8 +228,12 @@ fn failed(look: &Look, failure: &Failure, width: u16) -> Vec<Line> {
     for text in &failure.lines {
         lines.extend(short(&format!("| {text}"), INDENT, width, look.text()));
     }
-    for text in failure.fix.iter().flat_map(|f| f.lines()) {
+    let fix = known.as_ref().and_then(|c| c.fix.as_ref()).or(failure.fix.as_ref());
+    for text in fix.into_iter().flat_map(|f| f.lines()) {
         lines.extend(broken(&format!("fix: {text}"), INDENT, width, look.good()));
+    }
+    if let Some(text) = known.as_ref().and_then(|c| cause::command(scene.state, c)) {
+        lines.extend(broken(&text, INDENT, width, look.good()));
     }
     lines
 }
