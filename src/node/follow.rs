@@ -338,6 +338,9 @@ impl<'a> Reader<'a> {
 mod tests {
     use bytes::Bytes;
 
+    use crate::domain::Wall;
+    use crate::domain::sign::SignKind;
+
     use super::*;
 
     const LIMIT: Duration = Duration::from_secs(10);
@@ -402,6 +405,43 @@ mod tests {
             reader.end(0, well);
         }
         assert_eq!(lines(&log), ["one", "two", "end"]);
+    }
+
+    #[test]
+    fn what_may_be_why_is_told_with_the_time_of_its_line_though_bars_and_failures_flood() {
+        let log = SharedLog::new(Mutex::new(Ring::new(1 << 16)));
+        let masker = Masker::default();
+        let mut node = node_log(Place::Container {
+            docker: "docker".into(),
+            name: "c".into(),
+        });
+        node.follower.command(LIMIT);
+        let mut reader = Reader::new(&log, &masker, &mut node);
+        reader.take(&chunk(
+            "2026-11-29T17:04:55.000000001Z torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n",
+            0,
+        ));
+        for n in 0..2 * FINDINGS {
+            let text = format!("2026-11-29T17:04:56.{n:09}Z ValueError: number {n}\n");
+            reader.take(&Chunk {
+                bytes: Bytes::from(text),
+                ..chunk("", 0)
+            });
+        }
+        let (feed, mut queue) = Feed::new(crate::node::feed::Clock::start());
+        reader.offer(&feed, NodeId(0));
+        let mut signs = Vec::new();
+        while let Ok(event) = queue.try_recv() {
+            if let EventKind::Sign(sign) = event.kind {
+                signs.push(sign);
+            }
+        }
+        let first = &signs[0];
+        assert_eq!(first.what, SignKind::Rule("gpu-out-of-memory".into()));
+        assert_eq!(first.written, Some(Wall(1_795_971_895_000)));
+        assert_eq!(first.fields, [("wanted".to_owned(), "2.00 GiB".to_owned())]);
+        let unknown: Vec<u64> = signs.iter().skip(1).map(|s| s.times).collect();
+        assert_eq!(unknown, [1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64, 128, 256, 512]);
     }
 
     #[test]

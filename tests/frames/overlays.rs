@@ -289,7 +289,7 @@ fn a_failed_step_shows_the_first_cause_beside_it() {
         "| spark-1: 2026-11-29 17:19:11,161 INFO scripts.py:1101 -- Local node IP: 10.1.230.180",
         "from it follows: Ray's process on spark-1 ended and was not told to; and 1 more",
         "seen exit code 1: exit status 1: see the log",
-        "fix: start Ray with --node-ip-address 192.168.200.12 and VLLM_HOST_IP=192.168.200.12 on spark-1",
+        "fix: Ray must be started with --node-ip-address 192.168.200.12 and VLLM_HOST_IP=192.168.200.12 on spark-1",
         "on spark-1: docker logs vllm-qwen35",
     ] {
         assert!(text.contains(part), "{part}\n{}", drawn.text());

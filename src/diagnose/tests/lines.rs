@@ -242,6 +242,12 @@ const SEEN: &[(Place, &str, &str, &str)] = &[
         "a port that is wanted on spark-1 is taken",
     ),
     (
+        Place::HeadLog,
+        "ERROR:    [Errno 98] error while attempting to bind on address ('0.0.0.0', 8000): address already in use",
+        "address-in-use",
+        "a port that is wanted on spark-1 is taken: 8000",
+    ),
+    (
         Place::Output,
         "docker: Error response from daemon: driver failed programming external connectivity on endpoint x: Bind for 0.0.0.0:8000 failed: port is already allocated.",
         "address-in-use",
