@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use super::hosts::{Lab, wait_for};
-use super::operator::{Operator, now_ms};
+use super::operator::{Change, Operator, now_ms};
 use super::resume::{BACK, TWO, both_up, fault, start_container, stop_container};
 
 /// How late a busy machine may be.
@@ -30,7 +30,7 @@ fn container(operator: &Operator, limit: Duration, fresh: bool) {
     });
 }
 
-/// Silence, the give-up, a reset.
+/// Silence, the give-up, a reset, a frozen engine, a long line, a host without power.
 pub fn shown(lab: &Lab) {
     start_container(lab, "1m", "2");
     let operator = Operator::start(lab, "links", TWO);
@@ -62,6 +62,29 @@ pub fn shown(lab: &Lab) {
     fault(&["docker-thaw", "spark1"]);
     container(&operator, BACK, true);
     lab.say("  a frozen engine");
+
+    // A reading that is asked for and answered while every packet is late.
+    let since = now_ms();
+    fault(&["delay", "spark1:enp1s0f1np1", "400", "100"]);
+    fault(&["docker-freeze", "spark1"]);
+    operator.wait("container 0", "stale", since, STALE);
+    fault(&["docker-thaw", "spark1"]);
+    operator.wait("container 0", "fresh", since, BACK);
+    let lost = |change: &Change| change.key == "node 0" && change.at >= since && change.value != "up";
+    let changes = operator.changes();
+    assert!(!changes.iter().any(lost), "a long line is no lost one: {changes:?}");
+    fault(&["clear"]);
+    lab.say("  delayed packets");
+
+    let since = now_ms();
+    fault(&["power-off", "spark2"]);
+    operator.wait("node 1", "silent", since, SHOWN + LATE);
+    let down = operator.wait("node 1", "down", since, GIVEN_UP + LATE);
+    assert!(down.value.contains("said nothing for 15"), "{down:?}");
+    assert_eq!(operator.now("node 0"), "up", "the other node has nothing to do with it");
+    fault(&["power-on", "spark2"]);
+    both_up(&operator);
+    lab.say("  a host without power");
 
     let slowest: u64 = operator.now("step").parse().unwrap_or(0);
     assert!(slowest < STEP, "the loop stood still for {slowest} ms");
