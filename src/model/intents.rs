@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use crate::domain::effect::Effect;
 use crate::domain::intent::{Action, Intent, Mode, Pane, Scroll};
+use crate::domain::link::LinkState;
 use crate::domain::question::{Answer, Question};
+use crate::domain::secret::SecretFrom;
 use crate::domain::{NodeId, Source};
 use crate::plan::{self, Plan, Refusal};
 
@@ -59,7 +61,13 @@ pub(super) fn take(state: &mut State, intent: Intent, effects: &mut Vec<Effect>)
 
 /// An actor asks. The question comes to the front; what was open is behind it.
 pub(super) fn asked(state: &mut State, question: Question, effects: &mut Vec<Effect>) {
-    if state.questions.len() == QUESTIONS {
+    // Its connection is given up by now: nobody waits for the answer.
+    let given_up = match question.from {
+        Source::Node(node) => state.observed.node(node).is_some_and(|n| n.link.is_down()),
+        Source::Hop(hop) => state.hops.get(hop.index()).is_some_and(LinkState::is_down),
+        Source::Server | Source::Bench | Source::Operator | Source::Clock => false,
+    };
+    if given_up || state.questions.len() == QUESTIONS {
         effects.push(Effect::Answer(question.id, Answer::No));
         return;
     }
@@ -85,20 +93,27 @@ fn show_plan(state: &mut State, action: Action) {
     open(state, Mode::Plan);
 }
 
-/// The variables that commands of a plan want and that are not set: better said before the first step than in the middle of the run.
-fn unset(plan: &Plan, unset: &[String]) -> Vec<Refusal> {
+/// The secrets that commands of a plan want and that have no value: better said before the first step than in the middle of the run.
+fn unset(plan: &Plan, unset: &[(SecretFrom, String)]) -> Vec<Refusal> {
     let commands = plan.steps.iter().flat_map(|s| &s.commands);
-    let wanted: BTreeSet<&String> = commands
-        .filter_map(|c| Some(&c.command.secret.as_ref()?.from_env))
-        .filter(|name| unset.contains(name))
+    let wanted: BTreeSet<&SecretFrom> = commands
+        .filter_map(|c| Some(&c.command.secret.as_ref()?.from))
         .collect();
-    let refusal = |name: &String| Refusal {
-        text: format!("the variable {name} is not set here, and a command of this plan hands its value to a node"),
-        fix: Some(format!(
-            "export {name} and start bringup again, or take its name out of the configuration"
-        )),
+    let refusal = |(from, why): &(SecretFrom, String)| Refusal {
+        text: format!("{why}, and a command of this plan hands its value to a node"),
+        fix: Some(match from {
+            SecretFrom::Variable(name) => {
+                format!("export {name} and start bringup again, or take its name out of the configuration")
+            }
+            SecretFrom::File(path) => {
+                format!(
+                    "write the value into {path} as its only line and start bringup again, or take the file out of the configuration"
+                )
+            }
+        }),
     };
-    wanted.into_iter().map(refusal).collect()
+    let unset = unset.iter().filter(|(from, _)| wanted.contains(from));
+    unset.map(refusal).collect()
 }
 
 /// A test that runs is cancelled; else what one would send is shown.
