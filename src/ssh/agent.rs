@@ -19,7 +19,8 @@ const SIGN_LIMIT: Duration = Duration::from_secs(120);
 
 /// An agent and what it holds.
 pub(super) struct Agent {
-    client: AgentClient<UnixStream>,
+    /// `None` after a signature that came too late: its answer would be taken for that of the next question.
+    client: Option<AgentClient<UnixStream>>,
     pub(super) identities: Vec<AgentIdentity>,
 }
 
@@ -30,7 +31,10 @@ impl Agent {
         let work = async {
             let mut client = AgentClient::connect_uds(socket).await.map_err(|e| why(&e))?;
             let identities = client.request_identities().await.map_err(|e| why(&e))?;
-            Ok(Self { client, identities })
+            Ok(Self {
+                client: Some(client),
+                identities,
+            })
         };
         match tokio::time::timeout(LIST_LIMIT, work).await {
             Ok(done) => done,
@@ -54,6 +58,8 @@ pub(super) enum AgentError {
     Refused(String),
     #[error("the agent did not sign within {}; is it waiting for you?", human(SIGN_LIMIT))]
     Late,
+    #[error("the agent is still busy with an earlier signature")]
+    Busy,
     #[error("the connection was lost")]
     Lost,
 }
@@ -74,11 +80,14 @@ impl russh::Signer for AgentSigner<'_> {
         data: Vec<u8>,
     ) -> Result<Vec<u8>, AgentError> {
         let _pause = self.asker.pause();
-        let signing = self.agent.client.auth_sign(self.identity, hash, data);
-        match tokio::time::timeout(SIGN_LIMIT, signing).await {
-            Ok(Ok(signature)) => Ok(signature),
-            Ok(Err(error)) => Err(AgentError::Refused(error.to_string().to_lowercase())),
-            Err(_) => Err(AgentError::Late),
-        }
+        let Some(mut client) = self.agent.client.take() else {
+            return Err(AgentError::Busy);
+        };
+        let signing = client.auth_sign(self.identity, hash, data);
+        let signed = tokio::time::timeout(SIGN_LIMIT, signing)
+            .await
+            .map_err(|_| AgentError::Late)?;
+        self.agent.client = Some(client);
+        signed.map_err(|error| AgentError::Refused(error.to_string().to_lowercase()))
     }
 }

@@ -164,7 +164,7 @@ fn build(target: &Target, said: Said, own_way: bool, settings: &Settings) -> Res
     // The machine's own files always count: what they revoke stays revoked, whichever file new keys go to.
     let global_files = all(&said.global_files.unwrap_or(rest))?;
     let command = match said.command.filter(|_| !own_way) {
-        Some(command) => Some(tokens.percent(&command)?),
+        Some(command) => Some(tokens.command(&command)?),
         None => None,
     };
     let agent = match said.agent.filter(|_| !settings.no_agent) {

@@ -9,10 +9,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, BufReader, Join, ReadBuf};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::errors::printable;
@@ -20,6 +21,9 @@ use super::wire::{Bytestream, Pulse};
 
 /// How long it may take to end by itself once it is asked to.
 const END_LIMIT: Duration = Duration::from_secs(2);
+
+/// How often it is looked whether what it has started is gone.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// How long its own words are waited for when the connection through it fails.
 const WORDS_LIMIT: Duration = Duration::from_secs(2);
@@ -96,6 +100,7 @@ async fn watch_over(
         group.end(Signal::TERM);
         let _ = tokio::time::timeout(END_LIMIT, group.child.wait()).await;
         group.end(Signal::KILL);
+        let _ = group.child.wait().await;
         return;
     };
     // Its last words may still be in the pipe, which a grandchild may hold open.
@@ -106,6 +111,14 @@ async fn watch_over(
     tell.send_replace(Some(why));
     // What it has started goes with it.
     group.end(Signal::TERM);
+    let deadline = Instant::now() + END_LIMIT;
+    while group.lives() {
+        if Instant::now() >= deadline {
+            group.end(Signal::KILL);
+            return;
+        }
+        tokio::time::sleep(LOOK).await;
+    }
 }
 
 fn ending(status: ExitStatus, last: &str) -> String {
@@ -146,6 +159,11 @@ impl Group {
     fn of(child: Child) -> Self {
         let id = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
         Self { child, id }
+    }
+
+    /// Whether a process of it is left.
+    fn lives(&self) -> bool {
+        self.id.is_some_and(|id| test_kill_process_group(id).is_ok())
     }
 
     /// Signals all of it. A group without a process is none: its number is not given out again while one of them lives.

@@ -5,6 +5,8 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process_group};
+
 use super::errors::printable;
 use super::settings::{Settings, Target};
 use crate::domain::link::HostKeys;
@@ -47,7 +49,19 @@ pub(super) struct Said {
 pub(super) async fn read(target: &Target, settings: &Settings) -> Result<Said, String> {
     let mut command = tokio::process::Command::new("ssh");
     command.args(arguments(target, settings.ssh_config.as_deref()));
-    let run = command.stdin(Stdio::null()).kill_on_drop(true).output();
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    // A `Match exec` may hang in a program of its own: the group ends with it.
+    command.process_group(0).kill_on_drop(true);
+    let run = async {
+        let child = command.spawn()?;
+        let mut group = EndsGroup(child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)));
+        let output = child.wait_with_output().await;
+        group.0 = None;
+        output
+    };
     let output = match tokio::time::timeout(SSH_G_LIMIT, run).await {
         Err(_) => return Err("`ssh -G` did not answer in time".to_owned()),
         Ok(Err(e)) if e.kind() == std::io::ErrorKind::NotFound => return without_ssh(target, settings).await,
@@ -64,6 +78,17 @@ pub(super) async fn read(target: &Target, settings: &Settings) -> Result<Said, S
         return Err(format!("`ssh -G {}` failed: {text}", target.host));
     }
     Ok(parse(&String::from_utf8_lossy(&output.stdout)))
+}
+
+/// Ends a process group, unless it is gone by then.
+struct EndsGroup(Option<Pid>);
+
+impl Drop for EndsGroup {
+    fn drop(&mut self) {
+        if let Some(id) = self.0 {
+            let _ = kill_process_group(id, Signal::KILL);
+        }
+    }
 }
 
 async fn without_ssh(target: &Target, settings: &Settings) -> Result<Said, String> {

@@ -2,6 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+/// What means something to a shell.
+const UNQUOTED: &str = " '\"`$\\;&<>|(){}*?[]#!";
+
 /// What the percent signs of one host stand for.
 pub(super) struct Tokens<'a> {
     /// `%n`: the host as it was asked for.
@@ -26,6 +29,29 @@ impl Tokens<'_> {
     pub(super) fn path(&self, text: &str) -> Result<PathBuf, String> {
         let text = variables(&self.percent(text)?)?;
         Ok(tilde(&text, self.home))
+    }
+
+    /// A command for a shell with its percent signs filled in, as ssh does since its version 9.6: a name that the shell would read as more than a name
+    /// is refused.
+    ///
+    /// # Errors
+    /// A fragment that names what can't be filled in.
+    pub(super) fn command(&self, text: &str) -> Result<String, String> {
+        for (sign, value) in [
+            ("%h", self.host),
+            ("%n", self.name),
+            ("%r", self.user),
+            ("%k", self.known_as),
+        ] {
+            let plain = !value.starts_with('-') && !value.contains(|c: char| UNQUOTED.contains(c) || c.is_control());
+            if text.contains(sign) && !plain {
+                return Err(format!(
+                    "the {sign} of `{text}` stands for `{}`, which a shell would read as more than a name",
+                    value.escape_debug()
+                ));
+            }
+        }
+        self.percent(text)
     }
 
     /// A text with its percent signs filled in.
@@ -146,5 +172,30 @@ mod tests {
                 .contains("BRINGUP_NO_SUCH")
         );
         assert!(tokens().path("${PATH").unwrap_err().contains("closing brace"));
+    }
+
+    #[test]
+    fn a_name_that_a_shell_would_read_as_more_is_in_no_command() {
+        let text = "nc %h %p";
+        let mut hostile = tokens();
+        for host in [
+            "a;reboot",
+            "$(reboot)",
+            "-oProxyCommand=x",
+            "a b",
+            "a\nb",
+            "a`b`",
+            "a|b",
+            "a'b",
+        ] {
+            hostile.host = host;
+            let why = hostile.command(text).unwrap_err();
+            assert!(why.contains("%h"), "{why}");
+            assert!(hostile.command("nc other %p").is_ok(), "{host} does not stand in it");
+        }
+        for host in ["node-1.example", "10.1.230.180", "2001:db8::1", "fe80::1%eth0"] {
+            hostile.host = host;
+            assert!(hostile.command(text).is_ok(), "{host}");
+        }
     }
 }
