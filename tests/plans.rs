@@ -207,7 +207,7 @@ fn write_step(out: &mut String, step: &Step, config: &Config) {
     let mut commands = |word: &str, all: &[PlannedCommand]| {
         for planned in all {
             let secret = planned.command.secret.as_ref();
-            let secret = secret.map(|s| format!(" ({} from ${})", s.name, s.from_env));
+            let secret = secret.map(|s| format!(" ({} from {})", s.name, s.from.words()));
             writeln!(
                 out,
                 "    {word} {}{}: {}",

@@ -28,7 +28,7 @@ pub enum ApiError {
     #[error("the connection broke: {0}")]
     Broken(String),
     /// 401 or 403.
-    #[error("{code}: {}", if *.key_sent { "the server refuses the API key" } else { "the server wants an API key; name its variable in api_key_env" })]
+    #[error("{code}: {}", if *.key_sent { "the server refuses the API key" } else { "the server wants an API key; name where it is in [secrets]" })]
     Unauthorized {
         /// 401 or 403.
         code: u16,
@@ -148,7 +148,7 @@ mod tests {
     fn errors_say_what_to_do() {
         let error = |key_sent| ApiError::Unauthorized { code: 401, key_sent }.to_string();
         assert_eq!(error(true), "401: the server refuses the API key");
-        assert!(error(false).contains("api_key_env"));
+        assert!(error(false).contains("[secrets]"));
         let status = |message: Option<&str>| {
             let message = message.map(str::to_owned);
             ApiError::Status { code: 500, message }.to_string()

@@ -105,7 +105,7 @@ async fn a_key_is_sent_to_the_server_alone_and_its_lack_is_named() {
         assert_eq!(head.contains("s3cret"), line == "GET /v1/models", "{line}");
     }
     let missing = models(&guarded.client()).await.unwrap_err();
-    assert!(missing.contains("401") && missing.contains("api_key_env"), "{missing}");
+    assert!(missing.contains("401") && missing.contains("[secrets]"), "{missing}");
     let wrong = models(&guarded.client_with_key(Some("0ther"))).await.unwrap_err();
     assert_eq!(wrong, "401: the server refuses the API key");
 }

@@ -8,6 +8,8 @@ use color_eyre::eyre::Result;
 use crate::config::types::{Engine, Login};
 use crate::config::{Config, EXAMPLE, place};
 use crate::domain::HopId;
+use crate::domain::secret::SecretFrom;
+use crate::node::Secrets;
 use crate::plan::way;
 
 use super::args::{Args, ConfigCommand};
@@ -105,11 +107,19 @@ fn lacks(config: &Config, home: &Path) -> Vec<String> {
     let there = |key: &str| paths::expand(key, home).exists() || paths::expand(&format!("{key}.pub"), home).exists();
     let missing = keys.into_iter().filter(|key| !there(key));
     let mut all: Vec<String> = missing.map(|key| format!("note: the key {key} is not there")).collect();
-    let unset = config
-        .secret_variables()
-        .filter(|name| std::env::var_os(name).is_none_or(|v| v.is_empty()));
-    all.extend(unset.map(|name| format!("note: the variable {name} is not set here")));
+    let missing = Secrets::read(config, home).missing();
+    all.extend(missing.iter().map(|(_, why)| format!("note: {why}")));
+    let open = config.secrets().filter(|from| readable_by_others(from, home));
+    all.extend(open.map(|from| format!("note: {} can be read by other users of this machine", from.words())));
     all
+}
+
+/// Whether a secret lies in a file that is not its owner's alone.
+fn readable_by_others(from: &SecretFrom, home: &Path) -> bool {
+    match from {
+        SecretFrom::Variable(_) => false,
+        SecretFrom::File(path) => paths::readable_by_others(&paths::expand(path, home)),
+    }
 }
 
 #[cfg(test)]

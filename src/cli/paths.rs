@@ -34,6 +34,19 @@ pub(super) fn expand(text: &str, home: &Path) -> PathBuf {
     }
 }
 
+/// Whether the file's mode lets others than its owner read it. What can't be looked at is not said to be open.
+#[cfg(unix)]
+pub(super) fn readable_by_others(path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    path.metadata().is_ok_and(|m| m.is_file() && m.mode() & 0o044 != 0)
+}
+
+/// Files have no such mode here.
+#[cfg(not(unix))]
+pub(super) fn readable_by_others(_: &Path) -> bool {
+    false
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -52,22 +52,22 @@ const VLLM_ARGS: &[(&str, &str)] = &[
     ),
     ("--served-model-name", "write it as [serve] served_name"),
     ("--distributed-executor-backend", "leave it out: it is ray"),
-    ("--api-key", "name the variable that holds it as [secrets] api_key_env"),
+    ("--api-key", "name where it is as [secrets] api_key_env or api_key_file"),
 ];
 
 /// Variables that the environment must not set, and what to do instead.
 const VARIABLES: &[(&str, &str)] = &[
     (
         "HF_TOKEN",
-        "name the variable of your own machine as [secrets] hf_token_env",
+        "name where it is on your own machine as [secrets] hf_token_env or hf_token_file",
     ),
     (
         "HUGGING_FACE_HUB_TOKEN",
-        "name the variable of your own machine as [secrets] hf_token_env",
+        "name where it is on your own machine as [secrets] hf_token_env or hf_token_file",
     ),
     (
         "VLLM_API_KEY",
-        "name the variable of your own machine as [secrets] api_key_env",
+        "name where it is on your own machine as [secrets] api_key_env or api_key_file",
     ),
     ("VLLM_HOST_IP", "leave it out: it is each node's fabric_address"),
     ("BRINGUP_SERVE", "leave it out: it is bringup's own mark"),

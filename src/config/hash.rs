@@ -36,7 +36,7 @@ impl Config {
         short(&json!({
             "cluster": self.cluster, "engine": self.engine.word(), "settings": engine, "node": node, "head": head,
             "image": self.container.image, "name": self.container.name, "environment": self.container.environment,
-            "volumes": self.container.volumes, "hf_token": self.hf_token_env.is_some(),
+            "volumes": self.container.volumes, "hf_token": self.hf_token.is_some(),
         }))
     }
 
@@ -49,7 +49,7 @@ impl Config {
         };
         short(&json!({
             "cluster": self.cluster, "engine": self.engine.word(), "serve": self.serve, "arguments": arguments,
-            "api_key": self.api_key_env.is_some(), "hf_token": self.hf_token_env.is_some(),
+            "api_key": self.api_key.is_some(), "hf_token": self.hf_token.is_some(),
         }))
     }
 }

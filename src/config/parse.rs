@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::domain::bench::{BenchProfile, CHUNKS, CONCURRENCY, PROMPT_TOKENS, REQUESTS};
+use crate::domain::secret::SecretFrom;
 
 use super::problem::ConfigProblem;
 use super::read::{At, Reader, Section};
@@ -72,8 +73,8 @@ fn read(r: &mut Reader<'_>, mut root: Section<'_>) -> Option<Config> {
     let bench_section = root.section(r, "bench");
     let bench = bench(r, bench_section);
     let mut secrets = root.section(r, "secrets");
-    let api_key_env = secrets.text_by(r, "api_key_env", words::variable).map(|t| t.value);
-    let hf_token_env = secrets.text_by(r, "hf_token_env", words::variable).map(|t| t.value);
+    let api_key = secret(r, &mut secrets, "api_key_env", "api_key_file");
+    let hf_token = secret(r, &mut secrets, "hf_token_env", "hf_token_file");
     secrets.finish(r);
     let ui_section = root.section(r, "ui");
     let ui = ui(r, ui_section);
@@ -89,10 +90,28 @@ fn read(r: &mut Reader<'_>, mut root: Section<'_>) -> Option<Config> {
         logs,
         limits,
         bench,
-        api_key_env,
-        hf_token_env,
+        api_key,
+        hf_token,
         ui,
     })
+}
+
+/// Where a secret is: in a variable or in a file.
+fn secret(r: &mut Reader<'_>, s: &mut Section<'_>, variable: &'static str, file: &'static str) -> Option<SecretFrom> {
+    let both = s.has(variable) && s.has(file);
+    let named = s
+        .text_by(r, variable, words::variable)
+        .map(|t| SecretFrom::Variable(t.value));
+    let kept = s.text_by(r, file, words::file).map(|t| SecretFrom::File(t.value));
+    if both {
+        r.problem(
+            s.at_key(file),
+            &format!("secrets.{file}"),
+            format!("the secret has two places: {variable} and {file}"),
+            "write one of the two",
+        );
+    }
+    named.or(kept)
 }
 
 fn serve(r: &mut Reader<'_>, mut s: Section<'_>, nodes: &[Node], engine: Option<&Engine>) -> Option<Serve> {

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::domain::bench::BenchProfile;
 use crate::domain::link::HostKeys;
+use crate::domain::secret::SecretFrom;
 use crate::domain::{HopId, NodeId, Role};
 
 /// SSH's port.
@@ -32,10 +33,10 @@ pub struct Config {
     pub limits: Limits,
     /// The throughput test.
     pub bench: BenchProfile,
-    /// Name of the local variable that holds the API key for the server, when it wants one.
-    pub api_key_env: Option<String>,
-    /// Name of the local variable that holds the Hugging Face token, when the container needs one.
-    pub hf_token_env: Option<String>,
+    /// Where the API key for the server is, when it wants one.
+    pub api_key: Option<SecretFrom>,
+    /// Where the Hugging Face token is, when the container needs one.
+    pub hf_token: Option<SecretFrom>,
     /// The screen.
     pub ui: Ui,
 }
@@ -298,9 +299,9 @@ pub struct Ui {
 }
 
 impl Config {
-    /// Names of the variables that hold secrets.
-    pub fn secret_variables(&self) -> impl Iterator<Item = &String> {
-        [&self.api_key_env, &self.hf_token_env].into_iter().flatten()
+    /// Where the secrets are.
+    pub fn secrets(&self) -> impl Iterator<Item = &SecretFrom> {
+        [&self.api_key, &self.hf_token].into_iter().flatten()
     }
 
     /// Ids of all nodes, the head first.

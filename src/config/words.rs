@@ -17,8 +17,7 @@ fn wrong(what: impl Into<String>, fix: impl Into<String>) -> Result<(), Wrong> {
 }
 
 /// What to do about a secret in the file.
-pub(super) const SECRET_FIX: &str =
-    "put it in a variable of your own machine and write that variable's name: [secrets] hf_token_env or api_key_env";
+pub(super) const SECRET_FIX: &str = "put it in a variable or a file of your own machine and write that one's name: [secrets] hf_token_env, hf_token_file, api_key_env or api_key_file";
 
 /// Longest name of a cluster, node, hop or container.
 const MAX_NAME: usize = 63;
@@ -89,6 +88,17 @@ pub(super) fn variable(text: &str) -> Result<(), Wrong> {
         );
     }
     Ok(())
+}
+
+/// A file of the operator's machine, from the root or from the home directory: where the console is started must not matter.
+pub(super) fn file(text: &str) -> Result<(), Wrong> {
+    if text.starts_with('/') || text.strip_prefix("~/").is_some_and(|rest| !rest.is_empty()) {
+        return Ok(());
+    }
+    wrong(
+        "this is not the path of a file",
+        "write the path of the file that holds it, from / or ~/, such as \"~/.cache/huggingface/token\"",
+    )
 }
 
 /// A network interface or an RDMA device.

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::secret::SecretEnv;
+
 /// First characters of every rendered command.
 pub const HEADER: &str = "# bringup: ";
 
@@ -51,15 +53,6 @@ pub enum CommandKind {
     Once,
     /// Goes on; ended on the node when the console goes (see `ssh::wrap`).
     Follow,
-}
-
-/// A secret for one command.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct SecretEnv {
-    /// The name under which the command's environment holds it, such as `HF_TOKEN`.
-    pub name: String,
-    /// The variable of the console's own environment that holds the value.
-    pub from_env: String,
 }
 
 impl Command {
@@ -249,6 +242,7 @@ impl Exit {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::secret::SecretFrom;
 
     const T: Duration = Duration::from_secs(1);
 
@@ -265,7 +259,7 @@ mod tests {
     fn a_script_gets_its_arguments_and_its_secret_by_name_only() {
         let secret = SecretEnv {
             name: "HF_TOKEN".into(),
-            from_env: "MY_TOKEN".into(),
+            from: SecretFrom::Variable("MY_TOKEN".into()),
         };
         let c = Command::script("probe.x", "echo \"$1\"", vec!["a b".into()], T).with_secret(Some(secret));
         assert_eq!(

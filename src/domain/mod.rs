@@ -25,6 +25,7 @@ pub mod problem;
 pub mod question;
 pub mod ray;
 pub mod reading;
+pub mod secret;
 pub mod serving;
 pub mod sign;
 pub mod sockets;

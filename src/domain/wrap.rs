@@ -293,7 +293,7 @@ fn whole_seconds(time: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::command::SecretEnv;
+    use crate::domain::secret::{SecretEnv, SecretFrom};
 
     fn command() -> Command {
         Command::argv(["docker", "ps"], Duration::from_millis(2500))
@@ -303,7 +303,7 @@ mod tests {
     fn a_frame_reads_back_however_it_is_cut() {
         let secret = SecretEnv {
             name: "T".into(),
-            from_env: "T".into(),
+            from: SecretFrom::Variable("T".into()),
         };
         let command = command().with_secret(Some(secret));
         let mut bytes = frame(&command, "ab12");

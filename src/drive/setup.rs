@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use secrecy::SecretString;
 use thiserror::Error;
 
 use crate::api::{ApiError, Client, Place};
@@ -12,7 +11,7 @@ use crate::config::types::Login;
 use crate::domain::{HopId, Source};
 use crate::log::{Masker, Ring};
 use crate::model::{Options, State};
-use crate::node::{self, Clock, Feed, NodeSetup};
+use crate::node::{self, Clock, Feed, NodeSetup, Secrets};
 use crate::ssh::{HopHandle, Keyring, Reporter, Settings, Target, agent_socket};
 
 use super::bench::BenchRunner;
@@ -69,7 +68,8 @@ impl Console {
         let questions = Arc::new(Questions::new(feed.clone()));
         let reporter: Arc<dyn Reporter> = questions.clone();
         let settings = settings(&config, known_hosts, &home, interactive);
-        let masker = Arc::new(masker(&config));
+        let secrets = Arc::new(Secrets::read(&config, &home));
+        let masker = Arc::new(Masker::new(secrets.values()));
         let hops = start_hops(&config, &home, &settings, &reporter);
 
         let share = ALL_LOG_BYTES / config.nodes.len().max(1);
@@ -87,6 +87,7 @@ impl Console {
                 reporter: reporter.clone(),
                 feed: feed.clone(),
                 log,
+                secrets: secrets.clone(),
                 masker: masker.clone(),
             }));
         }
@@ -100,14 +101,13 @@ impl Console {
             port: config.serve.port,
             dashboard_port: config.engine.dashboard_port(),
         };
-        let key = config.api_key_env.as_deref().and_then(secret);
+        let key = config.api_key.as_ref().and_then(|from| secrets.get(from).ok());
         let client = Client::open(Arc::new(over_head), &place, key)?;
         let model = config.serve.name().to_owned();
         let server = ServerAsker::new(client.clone(), feed.clone(), head, model.clone(), config.serve.port);
         let bench = BenchRunner::new(client, feed.clone(), model, results);
-        let unset = unset(&config);
         let mut state = State::new(config, options, feed.now());
-        state.unset = unset;
+        state.unset = secrets.missing();
         Ok(Self {
             state,
             feed,
@@ -183,22 +183,4 @@ fn expand(path: &str, home: &Path) -> PathBuf {
         Some(rest) => home.join(rest),
         None => PathBuf::from(path),
     }
-}
-
-/// Hides the values of the configured secrets, wherever they turn up.
-fn masker(config: &Config) -> Masker {
-    Masker::new(config.secret_variables().filter_map(|name| std::env::var(name).ok()))
-}
-
-/// The variables that the configuration names for secrets and that are not set here.
-fn unset(config: &Config) -> Vec<String> {
-    let names = config.secret_variables();
-    names.filter(|name| secret(name).is_none()).cloned().collect()
-}
-
-fn secret(name: &str) -> Option<SecretString> {
-    std::env::var(name)
-        .ok()
-        .filter(|v| !v.is_empty())
-        .map(SecretString::from)
 }

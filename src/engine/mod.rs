@@ -107,6 +107,7 @@ fn docker(config: &Config, arguments: &[&str], limit: Duration) -> Command {
 mod tests {
     use super::sample::{scripted, sparks};
     use super::*;
+    use crate::domain::secret::SecretFrom;
 
     const START: Start = Start {
         generation: Wall(1_764_444_000_000),
@@ -164,8 +165,8 @@ mod tests {
             stop_serve(&config).line(),
             "engine.stop-serve 'sudo -n docker' vllm-qwen35 marked 10"
         );
-        config.hf_token_env = Some("MY_HF".to_owned());
-        config.api_key_env = Some("MY_KEY".to_owned());
+        config.hf_token = Some(SecretFrom::Variable("MY_HF".to_owned()));
+        config.api_key = Some(SecretFrom::Variable("MY_KEY".to_owned()));
         assert!(
             start(&config).starts_with("sudo '--preserve-env=HF_TOKEN' -n docker run "),
             "{}",
@@ -183,7 +184,7 @@ mod tests {
     #[test]
     fn a_worker_joins_the_heads_fabric_address_from_its_own() {
         let mut config = sparks();
-        config.hf_token_env = Some("MY_HF".to_owned());
+        config.hf_token = Some(SecretFrom::Variable("MY_HF".to_owned()));
         let command = start_node(
             &config,
             NodeId(1),
@@ -200,7 +201,8 @@ mod tests {
         assert!(!line.contains("/dev/infiniband"), "{line}");
         assert!(line.contains(" -e HF_TOKEN "), "{line}");
         let secret = command.secret.unwrap();
-        assert_eq!((secret.name.as_str(), secret.from_env.as_str()), ("HF_TOKEN", "MY_HF"));
+        assert_eq!(secret.name, "HF_TOKEN");
+        assert_eq!(secret.from, SecretFrom::Variable("MY_HF".to_owned()));
     }
 
     #[test]
@@ -233,7 +235,7 @@ mod tests {
     #[test]
     fn the_server_starts_detached_with_its_mark_and_its_output_in_the_containers_log() {
         let mut config = sparks();
-        config.api_key_env = Some("KEY".to_owned());
+        config.api_key = Some(SecretFrom::Variable("KEY".to_owned()));
         let commands = serve(&config);
         let hash = config.serve_hash();
         assert_eq!(
@@ -245,7 +247,8 @@ mod tests {
                  --max-model-len 32768 >>/proc/1/fd/1 2>&1'\n"
             )
         );
-        assert_eq!(commands[0].secret.as_ref().map(|s| s.from_env.as_str()), Some("KEY"));
+        let from = commands[0].secret.as_ref().map(|s| &s.from);
+        assert_eq!(from, config.api_key.as_ref());
     }
 
     #[test]

@@ -100,8 +100,8 @@ pub fn sparks() -> Config {
             warmup: 1,
             request_limit: s(120),
         },
-        api_key_env: None,
-        hf_token_env: None,
+        api_key: None,
+        hf_token: None,
         ui: Ui {
             theme: "default".to_owned(),
             bell: true,

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use crate::config::Config;
 use crate::config::types::{Node, VllmRay};
-use crate::domain::command::{Command, SecretEnv, program, quote_all};
+use crate::domain::command::{Command, program, quote_all};
 use crate::domain::container::label;
+use crate::domain::secret::{SecretEnv, SecretFrom};
 use crate::domain::serving::SERVE_MARK;
 use crate::domain::{NodeId, Role};
 
@@ -36,7 +37,7 @@ pub(super) fn start_node(config: &Config, engine: &VllmRay, id: NodeId, start: S
     let mut words = run_words(config, engine, id, node, start);
     words.extend(ray_words(config, engine, node));
     let mut command = Command::argv(words, run_limit(config, node.role));
-    command.secret = config.hf_token_env.as_ref().map(|from| secret("HF_TOKEN", from));
+    command.secret = config.hf_token.as_ref().map(|from| secret("HF_TOKEN", from));
     command
 }
 
@@ -53,7 +54,7 @@ fn docker_with(config: &Config, secret: Option<&str>) -> Vec<String> {
 /// From `docker run` to the image.
 fn run_words(config: &Config, engine: &VllmRay, id: NodeId, node: &Node, start: Start) -> Vec<String> {
     let container = &config.container;
-    let mut words = docker_with(config, config.hf_token_env.as_ref().map(|_| "HF_TOKEN"));
+    let mut words = docker_with(config, config.hf_token.as_ref().map(|_| "HF_TOKEN"));
     words.extend(strings(["run", "-d", "--name", &container.name]));
     let labels = [
         (label::CLUSTER, config.cluster.clone()),
@@ -79,7 +80,7 @@ fn run_words(config: &Config, engine: &VllmRay, id: NodeId, node: &Node, start: 
     for (key, value) in environment {
         words.extend(["-e".to_owned(), format!("{key}={value}")]);
     }
-    if config.hf_token_env.is_some() {
+    if config.hf_token.is_some() {
         words.extend(strings(["-e", "HF_TOKEN"]));
     }
     for volume in &container.volumes {
@@ -127,12 +128,12 @@ pub(super) fn serve(config: &Config, engine: &VllmRay) -> Vec<Command> {
         commands.push(keep_per_node(config, &kept));
     }
     let container = &config.container;
-    let mut words = docker_with(config, config.api_key_env.as_ref().map(|_| "VLLM_API_KEY"));
+    let mut words = docker_with(config, config.api_key.as_ref().map(|_| "VLLM_API_KEY"));
     words.extend(strings(["exec", "-d", "-e"]));
     words.push(format!("{SERVE_MARK}={}", config.serve_hash()));
     // Without it, vLLM would start a Ray of its own when it doesn't find the running one.
     words.extend(["-e".to_owned(), format!("RAY_ADDRESS={}", ray_address(config, engine))]);
-    if config.api_key_env.is_some() {
+    if config.api_key.is_some() {
         words.extend(strings(["-e", "VLLM_API_KEY"]));
     }
     words.extend(strings([&container.name, "/bin/sh", "-c"]));
@@ -141,7 +142,7 @@ pub(super) fn serve(config: &Config, engine: &VllmRay) -> Vec<Command> {
         quote_all(&vllm_words(config, engine))
     ));
     let mut command = Command::argv(words, config.limits.command);
-    command.secret = config.api_key_env.as_ref().map(|from| secret("VLLM_API_KEY", from));
+    command.secret = config.api_key.as_ref().map(|from| secret("VLLM_API_KEY", from));
     commands.push(command);
     commands
 }
@@ -235,10 +236,10 @@ fn ray_address(config: &Config, engine: &VllmRay) -> String {
     }
 }
 
-fn secret(name: &str, from: &str) -> SecretEnv {
+fn secret(name: &str, from: &SecretFrom) -> SecretEnv {
     SecretEnv {
         name: name.to_owned(),
-        from_env: from.to_owned(),
+        from: from.clone(),
     }
 }
 

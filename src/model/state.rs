@@ -14,6 +14,7 @@ use crate::domain::link::{LinkError, LinkState};
 use crate::domain::observed::Observed;
 use crate::domain::problem::Problem;
 use crate::domain::question::Question;
+use crate::domain::secret::SecretFrom;
 use crate::domain::{NodeId, Now, Reading, RunId, Source, Stamp};
 use crate::plan::{Machine, Plan};
 
@@ -35,8 +36,8 @@ pub struct State {
     pub config: Arc<Config>,
     /// Switches of this console.
     pub options: Options,
-    /// Variables that the configuration names for secrets and that the console's environment lacks.
-    pub unset: Vec<String>,
+    /// Secrets that the configuration names and that have no value here, each with why.
+    pub unset: Vec<(SecretFrom, String)>,
     /// When the console started.
     pub started: Now,
     /// Time of the latest event.

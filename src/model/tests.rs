@@ -13,6 +13,7 @@ use crate::domain::link::{LinkError, LinkErrorKind, LinkState};
 use crate::domain::load::{LineFact, Stage};
 use crate::domain::ray::{RayFacts, RayNode, RayVia};
 use crate::domain::reading::NOT_ASKED;
+use crate::domain::secret::SecretFrom;
 use crate::domain::serving::{
     Health, MetricsSample, ServeFacts, ServeProcess, ServerFacts, ServerProbe, TOKEN_ASKED, TokenProof,
 };
@@ -726,7 +727,8 @@ fn a_test_is_shown_before_it_starts_and_cancelled_at_once() {
 #[test]
 fn a_plan_that_wants_a_variable_which_is_not_set_is_refused_before_its_first_step() {
     let mut config = config::parse(EXAMPLE, "config.example.toml").unwrap();
-    config.hf_token_env = Some("MY_HF".to_owned());
+    let from = SecretFrom::Variable("MY_HF".to_owned());
+    config.hf_token = Some(from.clone());
     let mut state = State::new(Arc::new(config), Options::default(), Now::default());
     let refused = |state: &mut State, action| {
         let event = Event {
@@ -739,7 +741,7 @@ fn a_plan_that_wants_a_variable_which_is_not_set_is_refused_before_its_first_ste
         plan.refusals.iter().filter(|r| r.text.contains("MY_HF")).count()
     };
     assert_eq!(refused(&mut state, Action::Head), 0);
-    state.unset = vec!["MY_HF".to_owned()];
+    state.unset = vec![(from, "the variable MY_HF is not set here".to_owned())];
     assert_eq!(refused(&mut state, Action::Head), 1);
     assert_eq!(refused(&mut state, Action::StopAll), 0, "stopping wants no token");
 }

@@ -17,7 +17,11 @@ const TOLD_LINES: usize = 20;
 /// Characters kept of each such line.
 const TOLD_CHARS: usize = 500;
 
-/// Runs a command and tells its start and its end.
+/// Runs a command, with the secret that it wants or why there is none, and tells its start and its end.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "each is another room's, and there are three callers"
+)]
 pub(super) async fn run(
     session: Option<Session>,
     feed: &Feed,
@@ -26,6 +30,7 @@ pub(super) async fn run(
     id: RunId,
     purpose: Purpose,
     command: Command,
+    secret: Result<Option<SecretString>, String>,
 ) -> Output {
     let source = Source::Node(node);
     feed.send(
@@ -38,7 +43,7 @@ pub(super) async fn run(
         }),
     )
     .await;
-    let output = match (session, secret_of(&command)) {
+    let output = match (session, secret) {
         (None, _) => not_started("there is no connection to the node"),
         (_, Err(why)) => not_started(&why),
         (Some(session), Ok(secret)) => session.exec(&command, secret).await,
@@ -59,15 +64,6 @@ pub(super) async fn run(
     };
     feed.send(source, EventKind::CommandDone(done)).await;
     output
-}
-
-/// The secret that a command wants, from the console's own environment.
-fn secret_of(command: &Command) -> Result<Option<SecretString>, String> {
-    let Some(secret) = &command.secret else { return Ok(None) };
-    match std::env::var(&secret.from_env) {
-        Ok(value) if !value.is_empty() => Ok(Some(SecretString::from(value))),
-        Ok(_) | Err(_) => Err(format!("the variable {} is not set here", secret.from_env)),
-    }
 }
 
 fn not_started(why: &str) -> Output {

@@ -22,6 +22,7 @@ use super::exec;
 use super::feed::Feed;
 use super::follow::{self, NodeLog, SharedLog, Watched};
 use super::hide;
+use super::secrets::Secrets;
 
 /// Requests that wait for the actor; one more probe is left out, one more command waits.
 const REQUESTS: usize = 64;
@@ -56,7 +57,9 @@ pub struct NodeSetup {
     pub feed: Feed,
     /// The node's log.
     pub log: SharedLog,
-    /// Hides secrets.
+    /// The secrets' values.
+    pub secrets: Arc<Secrets>,
+    /// Hides them.
     pub masker: Arc<Masker>,
 }
 
@@ -383,6 +386,7 @@ struct Job {
     config: Arc<Config>,
     feed: Feed,
     masker: Arc<Masker>,
+    secrets: Arc<Secrets>,
     session: Session,
 }
 
@@ -393,6 +397,7 @@ impl Job {
             config: setup.config.clone(),
             feed: setup.feed.clone(),
             masker: setup.masker.clone(),
+            secrets: setup.secrets.clone(),
             session: session.clone(),
         }
     }
@@ -404,13 +409,24 @@ async fn probe_job(job: Job, id: ProbeId, seen: watch::Sender<Watched>) -> Ready
         config,
         feed,
         masker,
+        secrets: _,
         session,
     } = job;
     let source = Source::Node(node);
     let asked = feed.now();
     let command = ask::command(id, &config);
     let run = feed.next_run();
-    let output = exec::run(Some(session), &feed, &masker, node, run, Purpose::Probe(id), command).await;
+    let output = exec::run(
+        Some(session),
+        &feed,
+        &masker,
+        node,
+        run,
+        Purpose::Probe(id),
+        command,
+        Ok(None),
+    )
+    .await;
     let unanswered = match &output.exit {
         Exit::Code(_) | Exit::Signal(_) => None,
         Exit::TimedOut => Some("the node did not answer in time".to_owned()),
@@ -443,6 +459,7 @@ async fn probe_job(job: Job, id: ProbeId, seen: watch::Sender<Watched>) -> Ready
 }
 
 async fn run_job(job: Job, run: RunId, command: Command) -> Ready {
+    let secret = command.secret.as_ref().map(|s| job.secrets.get(&s.from)).transpose();
     exec::run(
         Some(job.session),
         &job.feed,
@@ -451,6 +468,7 @@ async fn run_job(job: Job, run: RunId, command: Command) -> Ready {
         run,
         Purpose::Step,
         command,
+        secret,
     )
     .await;
     Ready::Run(run)
@@ -467,7 +485,17 @@ async fn refuse(setup: &NodeSetup, request: Request) {
                 .await;
         }
         Request::Run(run, command) => {
-            exec::run(None, &setup.feed, &setup.masker, setup.id, run, Purpose::Step, command).await;
+            exec::run(
+                None,
+                &setup.feed,
+                &setup.masker,
+                setup.id,
+                run,
+                Purpose::Step,
+                command,
+                Ok(None),
+            )
+            .await;
         }
     }
 }

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use crate::config::Config;
 use crate::domain::NodeId;
-use crate::domain::command::{ARGV, Command, quote, quote_all};
+use crate::domain::command::{ARGV, quote, quote_all};
+use crate::domain::secret::SecretFrom;
 
 use super::condition::Condition;
 use super::types::{Plan, PlannedCommand, Step, StepKind};
@@ -93,9 +94,9 @@ fn write_stop(text: &mut String, planned: &PlannedCommand, config: &Config) {
     let filter = quote(&format!("name=^{name}$"));
     let docker = &config.container.docker;
     let gone = format!("left=$({docker} ps -aq --filter {filter}) && [ -z \"$left\" ]");
-    let ssh = ssh_words(config, planned.node, &["-n"]);
+    let line = ssh_line(config, planned.node, &["-n"], &gone);
     // Writing to a string cannot fail.
-    let _ = writeln!(text, " ||\n  {ssh} {}", quote(&gone));
+    let _ = writeln!(text, " ||\n  {line}");
 }
 
 fn write_command(text: &mut String, planned: &PlannedCommand, config: &Config) {
@@ -111,29 +112,44 @@ fn write_command(text: &mut String, planned: &PlannedCommand, config: &Config) {
             };
             let inner = format!("IFS= read -r {0} && export {0} && {run}", secret.name);
             let inner = format!("/bin/sh -c {}", quote(&inner));
-            let ssh = ssh_words(config, planned.node, &[]);
             format!(
-                "printf '%s\\n' \"${{{}}}\" | {ssh} {}\n",
-                secret.from_env,
-                quote(&inner)
+                "{} | {}\n",
+                print(&secret.from),
+                ssh_line(config, planned.node, &[], &inner)
             )
         }
         // Without -n, ssh would read on in the script that it stands in.
-        None if command.id == ARGV => format!("{} {}\n", ssh_words(config, planned.node, &["-n"]), quote(&words)),
-        None => here_document(&ssh_words(config, planned.node, &[]), command),
+        None if command.id == ARGV => format!("{}\n", ssh_line(config, planned.node, &["-n"], &words)),
+        // A script of ours on the far shell's standard input.
+        None => format!(
+            "{} <<'{END}'\n{}{END}\n",
+            ssh_line(config, planned.node, &[], "/bin/sh -s"),
+            command.render()
+        ),
     };
     text.push_str(&line);
 }
 
-/// A script of ours on the far shell's standard input.
-fn here_document(ssh: &str, command: &Command) -> String {
-    format!("{ssh} /bin/sh -s <<'{END}'\n{}{END}\n", command.render())
+/// A secret's value on the standard output, and on no command line.
+fn print(from: &SecretFrom) -> String {
+    let value = match from {
+        SecretFrom::Variable(name) => format!("${{{name}}}"),
+        SecretFrom::File(path) => {
+            let path = match path.strip_prefix("~/") {
+                Some(rest) => format!("~/{}", quote(rest)),
+                None => quote(path),
+            };
+            // The file may have no end of line, and the far shell waits for one.
+            format!("$(head -n 1 {path})")
+        }
+    };
+    format!("printf '%s\\n' \"{value}\"")
 }
 
-/// `ssh` with what leads to a node.
-fn ssh_words(config: &Config, node: NodeId, options: &[&str]) -> String {
+/// The line that runs a command on a node by hand.
+fn ssh_line(config: &Config, node: NodeId, options: &[&str], command: &str) -> String {
     match config.node(node) {
-        Some(node) => way::line(config, options, node.via, &[], &node.login),
-        None => "ssh".to_owned(),
+        Some(node) => way::remote(config, options, node, command),
+        None => format!("ssh {}", quote(command)),
     }
 }

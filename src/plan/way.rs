@@ -1,8 +1,9 @@
 //! `ssh` words that lead to a node by hand.
 
 use crate::config::Config;
-use crate::config::types::Login;
+use crate::config::types::{Login, Node};
 use crate::domain::HopId;
+use crate::domain::command::quote;
 use crate::domain::ssh_line::{self, SshHost};
 
 /// The line that leads to a host behind its jump hosts: `ssh`, these words, the way, more words, and where to.
@@ -20,6 +21,32 @@ pub fn line(config: &Config, first: &[&str], via: Option<HopId>, then: &[String]
     }
     hops.reverse();
     ssh_line::line(first, &hops, then, &ssh_host(config, login), &[])
+}
+
+/// The line that runs a command on a node: with `ssh` from here, or with the jump host's own `ssh` where only that one's key opens the node.
+#[must_use]
+pub fn remote(config: &Config, options: &[&str], node: &Node, command: &str) -> String {
+    let jump = node.via.and_then(|id| config.ssh.jump.get(id.index()));
+    let Some(jump) = jump.filter(|_| node.relayed) else {
+        return format!(
+            "{} {}",
+            line(config, options, node.via, &[], &node.login),
+            quote(command)
+        );
+    };
+    let far = ssh_line::line(options, &[], &[], &named(&node.login), &[]);
+    let far = format!("{far} {}", quote(command));
+    format!("{} {}", line(config, options, jump.via, &[], &jump.login), quote(&far))
+}
+
+/// A host as another one's `ssh` finds it, with files of its own.
+fn named(login: &Login) -> SshHost {
+    SshHost {
+        user: login.user.clone(),
+        host: login.host.clone(),
+        port: login.ssh_port(),
+        ..SshHost::default()
+    }
 }
 
 /// What the configuration says of a host beside ssh's own files.
@@ -84,5 +111,22 @@ mod tests {
         assert_eq!(words[4..8], own);
         let proxy = words[3].strip_prefix("ProxyCommand=").unwrap();
         assert_eq!(shlex::split(proxy).unwrap()[1..5], own);
+    }
+
+    #[test]
+    fn a_command_for_a_node_that_only_its_jump_host_opens_runs_through_that_ones_ssh() {
+        let mut config = sparks();
+        config.ssh.known_hosts.clear();
+        config.nodes[1].relayed = true;
+        config.nodes[1].login.user = Some("spark".to_owned());
+        config.nodes[1].login.port = Some(2222);
+        let node = &config.nodes[1];
+        let line = remote(&config, &["-n"], node, "printf '%s' it");
+        let words = shlex::split(&line).unwrap();
+        let jump = &config.ssh.jump[node.via.unwrap().index()].login;
+        assert_eq!(words[words.len() - 2], user_at(jump));
+        let far = shlex::split(words.last().unwrap()).unwrap();
+        let place = format!("spark@{}", node.login.host);
+        assert_eq!(far, ["ssh", "-n", "-p", "2222", &place, "printf '%s' it"]);
     }
 }

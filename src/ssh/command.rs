@@ -484,14 +484,14 @@ fn nonce() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::command::SecretEnv;
+    use crate::domain::secret::{SecretEnv, SecretFrom};
 
     #[test]
     fn a_secret_is_one_line_and_goes_only_where_it_is_wanted() {
         let plain = Command::argv(["true"], Duration::from_secs(1));
         let wants = plain.clone().with_secret(Some(SecretEnv {
             name: "T".into(),
-            from_env: "T".into(),
+            from: SecretFrom::Variable("T".into()),
         }));
         let secret = || Some(SecretString::from("s3 cret"));
         assert_eq!(checked(&plain, secret()), Ok(None));

@@ -12,6 +12,7 @@ use bringup::domain::intent::Action;
 use bringup::domain::link::{LinkError, LinkErrorKind, LinkState};
 use bringup::domain::observed::{NodeObserved, Observed, VerbFacts};
 use bringup::domain::ray::{RayFacts, RayNode, RayVia};
+use bringup::domain::secret::SecretFrom;
 use bringup::domain::serving::{Health, MetricsSample, ServeFacts, ServeProcess};
 use bringup::domain::sockets::{Listener, SocketFacts};
 use bringup::domain::units::Bytes;
@@ -128,8 +129,8 @@ impl Case {
                     n.hcas.clear();
                 }),
                 "secrets" => {
-                    config.hf_token_env = Some("MY_HF_TOKEN".to_owned());
-                    config.api_key_env = Some("MY_API_KEY".to_owned());
+                    config.hf_token = Some(SecretFrom::File("~/keys/hf token".to_owned()));
+                    config.api_key = Some(SecretFrom::Variable("MY_API_KEY".to_owned()));
                 }
                 "script" | "script-stop" => {
                     config.engine = Engine::Script(Script {

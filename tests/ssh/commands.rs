@@ -3,7 +3,8 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use bringup::domain::command::{Command, Exit, Limit, SecretEnv};
+use bringup::domain::command::{Command, Exit, Limit};
+use bringup::domain::secret::{SecretEnv, SecretFrom};
 use bringup::ssh::Session;
 use secrecy::SecretString;
 use tokio::sync::watch;
@@ -226,7 +227,7 @@ async fn a_secret_reaches_the_environment_of_its_command_only() {
     let (_home, server, _person, session) = connected().await;
     let secret = SecretEnv {
         name: "HF_TOKEN".into(),
-        from_env: "X".into(),
+        from: SecretFrom::Variable("X".into()),
     };
     let command = script("printf '%s' \"$HF_TOKEN\"").with_secret(Some(secret));
     let output = session.exec(&command, Some(SecretString::from("hf_ s3cret"))).await;

@@ -39,6 +39,7 @@ impl Node {
             reporter: Arc::clone(person) as Arc<dyn Reporter>,
             feed,
             log: Arc::new(Mutex::new(Ring::new(1 << 20))),
+            secrets: Arc::new(bringup::node::Secrets::default()),
             masker: Arc::new(Masker::default()),
         });
         Self { handle, events }
