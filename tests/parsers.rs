@@ -16,3 +16,7 @@ mod properties;
 mod rotation;
 #[path = "parsers/scripts.rs"]
 mod scripts;
+#[path = "parsers/stream.rs"]
+mod stream;
+#[path = "parsers/watch.rs"]
+mod watch;

@@ -167,7 +167,13 @@ impl Ours {
     pub async fn connect_and_probe_all(&self, nodes: usize) -> Run {
         let start = Instant::now();
         let hop = self.hop();
-        let probe = probe::node::command("docker", "vllm", &[8000, 6379], PATIENCE);
+        let ask = probe::node::Ask {
+            docker: "docker",
+            container: "vllm",
+            cache: None,
+            ports: &[8000, 6379],
+        };
+        let probe = probe::node::command(ask, PATIENCE);
         let each = (0..nodes).map(|n| {
             let (hop, probe) = (&hop, &probe);
             async move {

@@ -5,9 +5,13 @@ use std::fmt::Write;
 
 use color_eyre::eyre::Result;
 
+use crate::domain::event::Subject;
+use crate::domain::gpu::GpuFacts;
+use crate::domain::units::Bytes;
 use crate::domain::{NodeId, Reading};
 use crate::model::State;
-use crate::model::schedule::{node_every, ray_every};
+use crate::model::facts::memory_alarm;
+use crate::model::schedule::{every, ray_every};
 use crate::model::state::ServingState;
 use crate::report;
 
@@ -93,7 +97,7 @@ fn text(state: &State) -> String {
         let containers = &seen.containers;
         let containers = containers
             .value()
-            .filter(|_| !containers.stale(now, node_every(state, id)));
+            .filter(|_| !containers.stale(now, every(state, id, Subject::Containers)));
         let container = match containers.map(|c| c.named(&config.container.name)) {
             Some(Some(c)) => format!("{} {:?}", c.name, c.state).to_lowercase(),
             Some(None) => format!("no container {}", config.container.name),
@@ -120,6 +124,7 @@ fn text(state: &State) -> String {
             node.role.word(),
             node.fabric_address
         );
+        text.push_str(&memory(state, id));
     }
     let why = state.server_why().map(|why| format!(": {why}")).unwrap_or_default();
     let _ok = writeln!(text, "  server is {}{why}", state.server.state.word());
@@ -134,6 +139,38 @@ fn text(state: &State) -> String {
     }
     for line in cause::text(state) {
         let _ok = writeln!(text, "  {line}");
+    }
+    text
+}
+
+/// The four numbers of a node's memory, and a warning where little is left.
+fn memory(state: &State, id: NodeId) -> String {
+    let Some(seen) = state.observed.node(id) else {
+        return String::new();
+    };
+    let now = state.now.stamp;
+    let stale = seen.memory.stale(now, every(state, id, Subject::Memory));
+    let Some(m) = seen.memory.value().filter(|_| !stale) else {
+        return format!("    memory unknown ({})\n", why(state, id, &seen.memory));
+    };
+    let gib = |b: Bytes| format!("{:.1}", b.gib());
+    let or_dash = |b: Option<Bytes>| b.map_or_else(|| "-".to_owned(), gib);
+    let gpus = seen.gpus.value();
+    let held = gpus.and_then(GpuFacts::held);
+    let mut text = format!(
+        "    memory used {}/{} GiB, gpu-held {}, page cache {}, free {}",
+        gib(m.used()),
+        gib(m.total),
+        or_dash(held),
+        or_dash(m.cached),
+        or_dash(m.free)
+    );
+    if let Some(rest) = gpus.filter(|g| g.all_unified()).and_then(|_| m.unaccounted(held)) {
+        text.push_str(&format!(", unaccounted {}", gib(rest)));
+    }
+    text.push('\n');
+    if let Some(alarm) = memory_alarm(state, id) {
+        text.push_str(&format!("  ! {}: {alarm}\n", state.config.node_name(id)));
     }
     text
 }

@@ -5,15 +5,22 @@ use std::time::Duration;
 
 use crate::domain::bench::{BenchProfile, CHUNKS, CONCURRENCY, PROMPT_TOKENS, REQUESTS};
 use crate::domain::secret::SecretFrom;
+use crate::domain::units::Bytes;
 
 use super::problem::ConfigProblem;
 use super::read::{At, Reader, Section};
-use super::types::{Config, Engine, Limits, LogPlace, Logs, Node, Serve, Ui};
+use super::types::{Config, Container, Engine, Limits, LogPlace, Logs, Node, Serve, Ui, Watch};
 use super::words::{self, Wrong};
 use super::{engine, hops, nodes, theme};
 
 /// Port of the model server: vLLM's own.
 const SERVE_PORT: u16 = 8000;
+
+/// Available memory in GiB below which a node is in danger: a Spark with less answers late, and then not at all.
+const MEMORY_FLOOR: u32 = 4;
+
+/// Largest such floor.
+const MEMORY_FLOOR_MAX: u32 = 4096;
 
 /// Reads a configuration.
 ///
@@ -70,6 +77,8 @@ fn read(r: &mut Reader<'_>, mut root: Section<'_>) -> Option<Config> {
     let logs = logs(r, logs_section);
     let limits_section = root.section(r, "limits");
     let limits = limits(r, limits_section);
+    let watch_section = root.section(r, "watch");
+    let watch = watch(r, watch_section, container.as_ref());
     let bench_section = root.section(r, "bench");
     let bench = bench(r, bench_section);
     let mut secrets = root.section(r, "secrets");
@@ -89,6 +98,7 @@ fn read(r: &mut Reader<'_>, mut root: Section<'_>) -> Option<Config> {
         serve,
         logs,
         limits,
+        watch,
         bench,
         api_key,
         hf_token,
@@ -193,6 +203,27 @@ fn limits(r: &mut Reader<'_>, mut s: Section<'_>) -> Limits {
     };
     s.finish(r);
     limits
+}
+
+fn watch(r: &mut Reader<'_>, mut s: Section<'_>, container: Option<&Container>) -> Watch {
+    let floor = s.number(r, "memory_floor_gib", 0..=MEMORY_FLOOR_MAX);
+    let cache = s.text_by(r, "model_cache", words::folder).map(|t| t.value);
+    s.finish(r);
+    Watch {
+        memory_floor: Bytes::from_mib(u64::from(floor.map_or(MEMORY_FLOOR, |n| n.value)) << 10),
+        cache: cache.or_else(|| container.and_then(mounted_cache)),
+    }
+}
+
+/// The folder that the container sees as the hub's cache.
+fn mounted_cache(container: &Container) -> Option<String> {
+    let volume = |text: &String| {
+        let mut parts = text.split(':');
+        let (host, inside) = (parts.next()?, parts.next()?);
+        let is_cache = inside.trim_end_matches('/').ends_with("/.cache/huggingface");
+        (is_cache && host.starts_with('/')).then(|| host.to_owned())
+    };
+    container.volumes.iter().find_map(volume)
 }
 
 fn bench(r: &mut Reader<'_>, mut s: Section<'_>) -> BenchProfile {

@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::domain::bench::BenchProfile;
 use crate::domain::link::HostKeys;
 use crate::domain::secret::SecretFrom;
+use crate::domain::units::Bytes;
 use crate::domain::{HopId, NodeId, Role};
 
 /// SSH's port.
@@ -31,6 +32,8 @@ pub struct Config {
     pub logs: Logs,
     /// Longest waits.
     pub limits: Limits,
+    /// What is watched on every node.
+    pub watch: Watch,
     /// The throughput test.
     pub bench: BenchProfile,
     /// Where the API key for the server is, when it wants one.
@@ -285,6 +288,15 @@ pub struct Limits {
     pub stop: Duration,
     /// One verb of the script engine.
     pub verb: Duration,
+}
+
+/// What is watched on every node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Watch {
+    /// Available memory below which a node is in danger; zero for no alarm.
+    pub memory_floor: Bytes,
+    /// Folder of the model cache on the nodes; `None` for the hub's own in the login's home.
+    pub cache: Option<String>,
 }
 
 /// The screen.

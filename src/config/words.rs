@@ -152,6 +152,17 @@ pub(super) fn volume(text: &str) -> Result<(), Wrong> {
     Ok(())
 }
 
+/// A folder on the nodes.
+pub(super) fn folder(text: &str) -> Result<(), Wrong> {
+    if !text.starts_with('/') {
+        return wrong(
+            format!("`{text}` is no whole path"),
+            "write the whole path on the node, such as \"/data/huggingface\"",
+        );
+    }
+    Ok(())
+}
+
 /// A size as `docker run --shm-size` takes it.
 pub(super) fn size(text: &str) -> Result<(), Wrong> {
     let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());

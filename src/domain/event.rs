@@ -1,5 +1,7 @@
 //! Events: everything that changes the state, in one order.
 
+use std::time::Duration;
+
 use serde::Serialize;
 
 use super::bench::BenchEvent;
@@ -14,7 +16,7 @@ use super::question::Question;
 use super::serving::{ServeFacts, ServerFacts};
 use super::sign::Sign;
 use super::time::Now;
-use super::{container, fabric, gpu, image, memory, ray, sockets};
+use super::{container, disk, fabric, gpu, image, memory, ray, sockets};
 
 /// Something happened.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -34,6 +36,13 @@ pub enum EventKind {
     Link(LinkState),
     /// A probe's facts. Newest per source and kind wins.
     Facts(Facts),
+    /// How often the source will tell of a subject from now on, where that changes.
+    Pace {
+        /// Which.
+        what: Subject,
+        /// From one look to the next.
+        every: Duration,
+    },
     /// A probe that gave nothing, and why.
     ProbeFailed {
         /// Which.
@@ -85,6 +94,8 @@ pub enum Facts {
     Sockets(sockets::SocketFacts),
     /// Interfaces.
     Fabric(fabric::FabricFacts),
+    /// Disks and the model cache.
+    Disk(disk::DiskFacts),
     /// The image.
     Image(image::ImageFacts),
     /// Versions in the image.
@@ -118,6 +129,8 @@ pub enum Subject {
     Sockets,
     /// [`Facts::Fabric`].
     Fabric,
+    /// [`Facts::Disk`].
+    Disk,
     /// [`Facts::Image`].
     Image,
     /// [`Facts::Versions`].
@@ -133,7 +146,7 @@ pub enum Subject {
 /// The probes that a node can be asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub enum ProbeId {
-    /// Memory, GPUs, containers, sockets and interfaces in one command.
+    /// Memory, GPUs, containers, sockets and interfaces in one answer: what [`Purpose::Watch`] tells as it goes on, asked for now.
     Node,
     /// The configured image.
     Image,
@@ -152,6 +165,8 @@ pub enum ProbeId {
 pub enum Purpose {
     /// A probe.
     Probe(ProbeId),
+    /// The stream of a node's readings.
+    Watch,
     /// A step of a plan.
     Step,
     /// A followed log.

@@ -1,4 +1,4 @@
-//! GPUs of a node, as nvidia-smi tells.
+//! GPUs of a node, as nvidia-smi or AMD's tools tell.
 
 use serde::Serialize;
 
@@ -7,16 +7,16 @@ use super::units::{Bytes, Celsius, Percent, Watts};
 /// All GPUs of a node and what holds them.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct GpuFacts {
-    /// One entry a GPU, in nvidia-smi's order.
+    /// One entry a GPU, in the tool's order.
     pub gpus: Vec<Gpu>,
-    /// Compute processes; empty when none runs.
+    /// Processes that hold a GPU; empty when none does. One that holds several stands once for each.
     pub processes: Vec<GpuProcess>,
     /// Why there is no reading of the processes, when there is none.
     pub processes_unknown: Option<String>,
 }
 
 impl GpuFacts {
-    /// Sum of what the compute processes hold. `None` when no list could be read or one of them has no number.
+    /// Sum of what the processes hold. `None` when no list could be read or one of them has no number.
     #[must_use]
     pub fn held(&self) -> Option<Bytes> {
         if self.processes_unknown.is_some() {
@@ -27,12 +27,23 @@ impl GpuFacts {
             .map(|p| p.memory)
             .try_fold(Bytes(0), |sum, m| Some(Bytes(sum.0.saturating_add(m?.0))))
     }
+
+    /// Whether there are GPUs and all of them use the host's memory.
+    #[must_use]
+    pub fn all_unified(&self) -> bool {
+        !self.gpus.is_empty() && self.gpus.iter().all(|gpu| gpu.unified)
+    }
+
+    /// The processes that compute; what only draws a screen is left out.
+    pub fn computing(&self) -> impl Iterator<Item = &GpuProcess> {
+        self.processes.iter().filter(|p| !p.draws)
+    }
 }
 
 /// One GPU. Each field is `None` where the tool prints `[N/A]` or another word for unknown.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Gpu {
-    /// Index as nvidia-smi numbers them.
+    /// Index as the tool numbers them.
     pub index: u32,
     /// Product name, such as `NVIDIA GB10`.
     pub name: String,
@@ -42,18 +53,14 @@ pub struct Gpu {
     pub memory_used: Option<Bytes>,
     /// Memory of its own. `None` on unified memory (GB10).
     pub memory_total: Option<Bytes>,
+    /// Whether it has no memory of its own and uses the host's: the driver has none to report, or knows the chip for one.
+    pub unified: bool,
     /// Power draw.
     pub power: Option<Watts>,
     /// Core temperature.
     pub temperature: Option<Celsius>,
-}
-
-impl Gpu {
-    /// Whether the GPU has no memory of its own and uses the host's.
-    #[must_use]
-    pub fn unified(&self) -> bool {
-        self.memory_total.is_none()
-    }
+    /// The parts that it is split into, where it is (MIG), such as `3g.71gb`.
+    pub slices: Vec<String>,
 }
 
 /// A process that holds a GPU.
@@ -67,4 +74,6 @@ pub struct GpuProcess {
     pub memory: Option<Bytes>,
     /// Id of the container it runs in (64 hex digits), when /proc tells.
     pub container: Option<String>,
+    /// Whether it only draws: a desktop holds some memory and is in nobody's way.
+    pub draws: bool,
 }

@@ -8,8 +8,10 @@
 
 pub mod address;
 pub mod bench;
+pub mod cadence;
 pub mod command;
 pub mod container;
+pub mod disk;
 pub mod effect;
 pub mod event;
 pub mod fabric;

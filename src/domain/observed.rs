@@ -3,6 +3,8 @@
 use serde::Serialize;
 
 use super::container::ContainerFacts;
+use super::disk::DiskFacts;
+use super::event::Subject;
 use super::fabric::FabricFacts;
 use super::gpu::GpuFacts;
 use super::ids::NodeId;
@@ -13,6 +15,7 @@ use super::ray::RayFacts;
 use super::reading::Reading;
 use super::serving::{Health, MetricsSample, ServeFacts, TokenProof};
 use super::sockets::SocketFacts;
+use super::time::Stamp;
 
 /// What is known of the cluster.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
@@ -64,6 +67,8 @@ pub struct NodeObserved {
     pub sockets: Reading<SocketFacts>,
     /// Interfaces and RDMA devices.
     pub fabric: Reading<FabricFacts>,
+    /// Disks and the model cache.
+    pub disk: Reading<DiskFacts>,
     /// The configured image.
     pub image: Reading<ImageFacts>,
     /// Versions in the image.
@@ -72,6 +77,26 @@ pub struct NodeObserved {
     pub serve: Reading<ServeFacts>,
     /// The script engine's verb that runs detached on the node.
     pub verb: Reading<VerbFacts>,
+}
+
+impl NodeObserved {
+    /// When a subject was read last; `None` also for what is not read of a node alone.
+    #[must_use]
+    pub fn at(&self, what: Subject) -> Option<Stamp> {
+        match what {
+            Subject::Memory => self.memory.at(),
+            Subject::Gpus => self.gpus.at(),
+            Subject::Containers => self.containers.at(),
+            Subject::Sockets => self.sockets.at(),
+            Subject::Fabric => self.fabric.at(),
+            Subject::Disk => self.disk.at(),
+            Subject::Image => self.image.at(),
+            Subject::Versions => self.versions.at(),
+            Subject::Serve => self.serve.at(),
+            Subject::Verb => self.verb.at(),
+            Subject::Ray => None,
+        }
+    }
 }
 
 /// A detached verb of the script engine.

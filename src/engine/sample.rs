@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use crate::config::Config;
 use crate::config::types::{
-    Container, Engine, Hop, Limits, LogPlace, Login, Logs, Node, Script, Serve, Ssh, Ui, VllmRay,
+    Container, Engine, Hop, Limits, LogPlace, Login, Logs, Node, Script, Serve, Ssh, Ui, VllmRay, Watch,
 };
 use crate::domain::bench::BenchProfile;
+use crate::domain::units::Bytes;
 use crate::domain::{HopId, Role};
 
 fn login(host: &str) -> Login {
@@ -79,6 +80,10 @@ pub fn sparks() -> Config {
         logs: Logs {
             head: LogPlace::Container,
             worker: LogPlace::Container,
+        },
+        watch: Watch {
+            memory_floor: Bytes::from_mib(4 << 10),
+            cache: Some("/home/aurora/.cache/huggingface".to_owned()),
         },
         limits: Limits {
             connect: s(15),

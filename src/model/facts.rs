@@ -12,12 +12,13 @@ use crate::domain::{NodeId, Reading, Stamp};
 use super::causes;
 use super::load::in_peace;
 use super::run;
-use super::state::State;
+use super::state::{State, Unread};
 
 /// Takes what a probe found.
 pub(super) fn take(state: &mut State, node: NodeId, found: Facts, at: Stamp) {
     if let Facts::Absent { what, why } = &found {
         absent(state, node, *what, why);
+        unread(state, node, *what, why, at);
         return;
     }
     if let Facts::Ray(ray) = found {
@@ -30,6 +31,12 @@ pub(super) fn take(state: &mut State, node: NodeId, found: Facts, at: Stamp) {
     ) else {
         return;
     };
+    let what = subject(&found);
+    // A look that was asked for may be answered before one that began earlier.
+    if seen.at(what).is_some_and(|known| known > at) {
+        return;
+    }
+    view.unread.remove(&what);
     match found {
         Facts::Memory(memory) => {
             view.load.memory(&memory, at);
@@ -63,6 +70,7 @@ pub(super) fn take(state: &mut State, node: NodeId, found: Facts, at: Stamp) {
         }
         Facts::Sockets(s) => seen.sockets = Reading::known(s, at),
         Facts::Fabric(f) => seen.fabric = Reading::known(f, at),
+        Facts::Disk(d) => seen.disk = Reading::known(d, at),
         Facts::Image(i) => seen.image = Reading::known(i, at),
         Facts::Versions(v) => seen.versions = Reading::known(v, at),
         Facts::Serve(s) => serve(state, node, s, false, at),
@@ -114,6 +122,34 @@ pub(super) fn failed(state: &mut State, node: NodeId, probe: ProbeId, why: &str)
     }
 }
 
+/// A node says that a subject can't be read now, and since when that is so.
+fn unread(state: &mut State, node: NodeId, what: Subject, why: &str, at: Stamp) {
+    let Some(view) = state.nodes.get_mut(node.index()) else {
+        return;
+    };
+    let since = view.unread.get(&what).map_or(at, |unread| unread.since);
+    let why = why.to_owned();
+    view.unread.insert(what, Unread { why, since });
+}
+
+/// What facts are about.
+fn subject(facts: &Facts) -> Subject {
+    match facts {
+        Facts::Memory(_) => Subject::Memory,
+        Facts::Gpus(_) => Subject::Gpus,
+        Facts::Containers(_) => Subject::Containers,
+        Facts::Sockets(_) => Subject::Sockets,
+        Facts::Fabric(_) => Subject::Fabric,
+        Facts::Disk(_) => Subject::Disk,
+        Facts::Image(_) => Subject::Image,
+        Facts::Versions(_) => Subject::Versions,
+        Facts::Ray(_) => Subject::Ray,
+        Facts::Serve(_) => Subject::Serve,
+        Facts::Verb(_) => Subject::Verb,
+        Facts::Absent { what, .. } => *what,
+    }
+}
+
 /// A subject could not be read: what was never known says why. What was known stays and grows old.
 fn absent(state: &mut State, node: NodeId, subject: Subject, why: &str) {
     fn say<T>(reading: &mut Reading<T>, why: &str) {
@@ -133,6 +169,7 @@ fn absent(state: &mut State, node: NodeId, subject: Subject, why: &str) {
         Subject::Containers => say(&mut seen.containers, why),
         Subject::Sockets => say(&mut seen.sockets, why),
         Subject::Fabric => say(&mut seen.fabric, why),
+        Subject::Disk => say(&mut seen.disk, why),
         Subject::Image => say(&mut seen.image, why),
         Subject::Versions => say(&mut seen.versions, why),
         Subject::Serve => say(&mut seen.serve, why),
@@ -156,7 +193,7 @@ fn utilization(facts: &GpuFacts) -> Option<f64> {
 /// The GPUs' own memory in use, or the host's where they share it.
 #[must_use]
 pub fn memory_in_use(facts: &GpuFacts, host: Option<&MemoryFacts>) -> Option<Bytes> {
-    if facts.gpus.iter().any(crate::domain::gpu::Gpu::unified) {
+    if facts.gpus.iter().any(|gpu| gpu.unified) {
         return host.map(MemoryFacts::used);
     }
     facts
@@ -164,4 +201,18 @@ pub fn memory_in_use(facts: &GpuFacts, host: Option<&MemoryFacts>) -> Option<Byt
         .iter()
         .map(|g| g.memory_used)
         .try_fold(Bytes(0), |sum, m| Some(Bytes(sum.0.saturating_add(m?.0))))
+}
+
+/// What is to be said of a node that has too little memory left, as a sentence without its name.
+#[must_use]
+pub fn memory_alarm(state: &State, node: NodeId) -> Option<String> {
+    let memory = state.observed.node(node)?.memory.value()?;
+    let floor = state.config.watch.memory_floor;
+    (memory.available < floor).then(|| {
+        format!(
+            "{:.1} GiB of memory available, below the floor of {:.0} GiB",
+            memory.available.gib(),
+            floor.gib()
+        )
+    })
 }

@@ -3,19 +3,22 @@
 use std::time::Duration;
 
 use crate::config::types::Engine;
+use crate::domain::cadence;
 use crate::domain::command::Exit;
 use crate::domain::container::{Container, ContainerState};
 use crate::domain::effect::Effect;
-use crate::domain::event::{ProbeId, Purpose};
+use crate::domain::event::{ProbeId, Purpose, Subject};
 use crate::domain::ray::RayVia;
 use crate::domain::serving::{Health, ServerProbe};
 use crate::domain::{NodeId, Stamp};
 
 use super::server::{self, proven};
-use super::state::State;
+use super::state::{State, Watch};
 
-/// Memory, GPUs, containers, sockets and interfaces of a node.
-pub const NODE_EVERY: Duration = Duration::from_secs(2);
+/// Memory, GPUs, containers, sockets and interfaces of a node, asked for while the stream that tells of them does not run.
+pub const NODE_EVERY: Duration = Duration::from_secs(5);
+/// How long a stream may not run before its node is asked instead.
+const STREAM_WAIT: Duration = Duration::from_secs(4);
 /// Model-server processes in the head's container.
 pub const SERVE_EVERY: Duration = Duration::from_secs(3);
 /// The configured image.
@@ -77,11 +80,31 @@ pub(super) fn due(state: &mut State, now: Stamp, effects: &mut Vec<Effect>) {
     }
 }
 
-/// How often a node is looked at: a slow one less often. One that did not answer at all is not slow: what it said last grows old at the usual pace.
+/// How often a subject of a node is read: as the node says, or as usual. Where no stream runs, it is as often as the node is asked, and a slow one is asked
+/// less often. One that did not answer at all is not slow: what it said last grows old at the usual pace.
 #[must_use]
-pub fn node_every(state: &State, node: NodeId) -> Duration {
-    let answered = latest(state, node, ProbeId::Node).filter(|(exit, _)| **exit != Exit::TimedOut);
-    NODE_EVERY.max(answered.map_or(Duration::ZERO, |(_, took)| rest_after(took)))
+pub fn every(state: &State, node: NodeId, what: Subject) -> Duration {
+    let usual = cadence::every(what).unwrap_or(NODE_EVERY);
+    let Some(view) = state.nodes.get(node.index()) else {
+        return usual;
+    };
+    match view.watch {
+        Watch::Runs(_) => view.paces.get(&what).copied().unwrap_or(usual),
+        Watch::None => usual,
+        Watch::Ended(_) => {
+            let answered = latest(state, node, ProbeId::Node).filter(|(exit, _)| **exit != Exit::TimedOut);
+            let rest = answered.map_or(Duration::ZERO, |(_, took)| rest_after(took));
+            usual.max(NODE_EVERY).max(rest)
+        }
+    }
+}
+
+/// Whether a node is asked because no stream tells of it.
+fn unwatched(state: &State, node: NodeId) -> bool {
+    match state.nodes.get(node.index()).map(|view| view.watch) {
+        Some(Watch::Ended(since)) => state.now.stamp.since(since) >= STREAM_WAIT,
+        Some(Watch::Runs(_) | Watch::None) | None => false,
+    }
 }
 
 /// How long a node is left alone after a probe, counted from its start.
@@ -114,7 +137,9 @@ fn cadences(state: &State) -> Vec<(Asked, Duration, Effect)> {
     let head = state.config.head();
     let runs = container_runs(state);
     for id in state.config.node_ids().filter(|id| usable(state, *id)) {
-        node(id, ProbeId::Node, NODE_EVERY);
+        if unwatched(state, id) {
+            node(id, ProbeId::Node, NODE_EVERY);
+        }
         node(id, ProbeId::Image, IMAGE_EVERY);
         match state.config.engine {
             Engine::Script(_) => node(id, ProbeId::Verb, VERB_EVERY),

@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
 
 use crate::config::Config;
 use crate::diagnose::Evidence;
 use crate::domain::command::{Command, Exit};
-use crate::domain::event::Purpose;
+use crate::domain::event::{Purpose, Subject};
 use crate::domain::intent::{Mode, Pane};
 use crate::domain::link::{LinkError, LinkState};
 use crate::domain::observed::Observed;
@@ -121,10 +122,37 @@ pub struct NodeView {
     pub last_error: Option<LastError>,
     /// What the latest probes found wrong.
     pub problems: Vec<Problem>,
+    /// What the node says that it can't read now.
+    pub unread: BTreeMap<Subject, Unread>,
+    /// Paces at which it reads what it reads at another than usual.
+    pub paces: BTreeMap<Subject, Duration>,
+    /// The stream of its readings.
+    pub watch: Watch,
     /// GPU utilisation in percent, the mean over the node's GPUs.
     pub utilization: Series,
     /// Memory in use in GiB: the GPUs' own, or the host's where the GPU shares it.
     pub memory: Series,
+}
+
+/// What a node can't read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Unread {
+    /// Why, as a fragment.
+    pub why: String,
+    /// Since when.
+    pub since: Stamp,
+}
+
+/// The stream of a node's readings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub enum Watch {
+    /// There is no connection.
+    #[default]
+    None,
+    /// It runs, as this run.
+    Runs(RunId),
+    /// It does not run, since then: it has not begun yet, or ended and is begun again.
+    Ended(Stamp),
 }
 
 /// Why a connection was down last: the try that is under way may end in the same.

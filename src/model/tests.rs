@@ -4,23 +4,27 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::config::{self, EXAMPLE};
+use crate::domain::cadence;
 use crate::domain::command::{Command, Exit};
 use crate::domain::container::{Container, ContainerFacts, ContainerState, Labels};
 use crate::domain::effect::Effect;
-use crate::domain::event::{CommandDone, CommandStart, Event, EventKind, Facts, ProbeId, Purpose};
+use crate::domain::event::{CommandDone, CommandStart, Event, EventKind, Facts, ProbeId, Purpose, Subject};
 use crate::domain::intent::{Action, Intent, Mode, Pane, Scroll};
 use crate::domain::link::{LinkError, LinkErrorKind, LinkState};
 use crate::domain::load::{LineFact, Stage};
+use crate::domain::memory::MemoryFacts;
 use crate::domain::ray::{RayFacts, RayNode, RayVia};
 use crate::domain::reading::NOT_ASKED;
 use crate::domain::secret::SecretFrom;
 use crate::domain::serving::{
     Health, MetricsSample, ServeFacts, ServeProcess, ServerFacts, ServerProbe, TOKEN_ASKED, TokenProof,
 };
+use crate::domain::units::Bytes;
 use crate::domain::{NodeId, Now, RunId, Source, Stamp, Wall};
 
-use super::schedule::{NODE_EVERY, node_every};
-use super::state::{COMMANDS, Quit, ServingState};
+use super::facts::memory_alarm;
+use super::schedule::{NODE_EVERY, every};
+use super::state::{COMMANDS, Quit, ServingState, Watch};
 use super::{Options, State, update};
 
 const HEAD: NodeId = NodeId(0);
@@ -518,82 +522,179 @@ fn rates_come_from_two_scrapes_and_a_reset_gives_none() {
     assert!(told.0.server.generation.reason().is_some());
 }
 
+/// A command on the head and its end, as events.
+fn began(run: u64, purpose: Purpose) -> EventKind {
+    EventKind::CommandStarted(CommandStart {
+        run: RunId(run),
+        node: HEAD,
+        purpose,
+        command: Command::script("probe.node", "x", Vec::new(), Duration::from_secs(1)),
+    })
+}
+
+fn ended(run: u64, exit: Exit, took_ms: u64) -> EventKind {
+    EventKind::CommandDone(CommandDone {
+        run: RunId(run),
+        exit,
+        stdout: Vec::new(),
+        stderr: Vec::new(),
+        took_ms,
+    })
+}
+
 #[test]
-fn a_node_is_asked_on_its_cadence_and_only_while_it_is_linked() {
-    let probes = |effects: &[Effect]| {
-        effects
-            .iter()
-            .filter(|e| **e == Effect::Probe(HEAD, ProbeId::Node))
-            .count()
-    };
+fn a_node_is_asked_on_a_cadence_only_while_no_stream_tells_of_it() {
+    let asked = |effects: &[Effect]| effects.contains(&Effect::Probe(HEAD, ProbeId::Node));
     let mut told = Told::new(Options::default());
-    assert_eq!(probes(&told.tick(0)), 0);
+    assert!(!asked(&told.tick(0)), "there is no connection");
     told.at(10, Source::Node(HEAD), EventKind::Link(LinkState::Up));
-    assert_eq!(probes(&told.tick(20)), 1);
-    assert_eq!(probes(&told.tick(1000)), 0);
-    assert_eq!(probes(&told.tick(2020)), 1);
+    assert!(!asked(&told.tick(3000)), "the stream may still begin");
+    assert!(asked(&told.tick(4010)));
+    assert!(!asked(&told.tick(8000)));
+    assert!(asked(&told.tick(9010)));
+    told.at(10_000, Source::Node(HEAD), began(1, Purpose::Watch));
+    assert!(!asked(&told.tick(60_000)));
+    told.at(60_000, Source::Node(HEAD), ended(1, Exit::Code(1), 50_000));
+    assert!(!asked(&told.tick(63_000)), "it is begun again");
+    assert!(asked(&told.tick(64_000)));
 }
 
 #[test]
 fn a_slow_probe_leaves_its_node_alone_for_longer() {
     let asked = |effects: &[Effect]| effects.contains(&Effect::Probe(HEAD, ProbeId::Node));
     let took = |told: &mut Told, at, run, took_ms| {
-        let command = Command::script("probe.node", "x", Vec::new(), Duration::from_secs(1));
-        let start = CommandStart {
-            run: RunId(run),
-            node: HEAD,
-            purpose: Purpose::Probe(ProbeId::Node),
-            command,
-        };
-        told.at(at, Source::Node(HEAD), EventKind::CommandStarted(start));
-        let done = CommandDone {
-            run: RunId(run),
-            exit: Exit::Code(0),
-            stdout: Vec::new(),
-            stderr: Vec::new(),
-            took_ms,
-        };
-        told.at(at + took_ms, Source::Node(HEAD), EventKind::CommandDone(done));
+        told.at(at, Source::Node(HEAD), began(run, Purpose::Probe(ProbeId::Node)));
+        told.at(at + took_ms, Source::Node(HEAD), ended(run, Exit::Code(0), took_ms));
     };
     let mut told = Told::new(Options::default());
     told.at(0, Source::Node(HEAD), EventKind::Link(LinkState::Up));
-    assert!(asked(&told.tick(0)));
-    took(&mut told, 0, 1, 1000);
-    assert!(!asked(&told.tick(4900)));
     assert!(asked(&told.tick(5000)));
-    took(&mut told, 5000, 2, 10_000);
-    assert!(!asked(&told.tick(24_900)));
-    assert!(asked(&told.tick(25_000)), "but not for ever");
-    took(&mut told, 25_000, 3, 100);
+    took(&mut told, 5000, 1, 2000);
+    assert!(!asked(&told.tick(14_900)));
+    assert!(asked(&told.tick(15_000)));
+    took(&mut told, 15_000, 2, 10_000);
+    assert!(!asked(&told.tick(34_900)));
+    assert!(asked(&told.tick(35_000)), "but not for ever");
+    took(&mut told, 35_000, 3, 100);
     assert!(
-        asked(&told.tick(27_000)),
+        asked(&told.tick(40_000)),
         "and one that is quick again is asked as before"
     );
 }
 
 #[test]
-fn what_a_node_said_grows_old_at_the_usual_pace_when_it_does_not_answer() {
+fn what_a_node_said_grows_old_at_the_pace_at_which_it_tells() {
     let mut told = Told::new(Options::default());
-    let mut ended = |run, exit: Exit| {
-        let start = CommandStart {
-            run: RunId(run),
-            node: HEAD,
-            purpose: Purpose::Probe(ProbeId::Node),
-            command: Command::script("probe.node", "x", Vec::new(), Duration::from_secs(1)),
-        };
-        told.at(0, Source::Node(HEAD), EventKind::CommandStarted(start));
-        let done = CommandDone {
-            run: RunId(run),
-            exit,
-            stdout: Vec::new(),
-            stderr: Vec::new(),
-            took_ms: 10_000,
-        };
-        told.at(10_000, Source::Node(HEAD), EventKind::CommandDone(done));
-        node_every(&told.0, HEAD)
+    let pace = |told: &Told, what| every(&told.0, HEAD, what);
+    let usual = |what| cadence::every(what).unwrap();
+    told.at(0, Source::Node(HEAD), EventKind::Link(LinkState::Up));
+    told.at(0, Source::Node(HEAD), began(1, Purpose::Watch));
+    assert_eq!(pace(&told, Subject::Memory), usual(Subject::Memory));
+    let slow = EventKind::Pace {
+        what: Subject::Containers,
+        every: Duration::from_secs(40),
     };
-    assert!(ended(1, Exit::Code(0)) > NODE_EVERY, "a slow answer is one");
-    assert_eq!(ended(2, Exit::TimedOut), NODE_EVERY);
+    told.at(10, Source::Node(HEAD), slow);
+    assert_eq!(pace(&told, Subject::Containers), Duration::from_secs(40));
+    told.at(20, Source::Node(HEAD), ended(1, Exit::Code(1), 20));
+    assert_eq!(pace(&told, Subject::Containers), usual(Subject::Containers));
+    assert_eq!(
+        pace(&told, Subject::Memory),
+        NODE_EVERY,
+        "as often as the node is asked"
+    );
+    for (run, exit, slow) in [(2, Exit::Code(0), true), (3, Exit::TimedOut, false)] {
+        told.at(30, Source::Node(HEAD), began(run, Purpose::Probe(ProbeId::Node)));
+        told.at(10_030, Source::Node(HEAD), ended(run, exit, 10_000));
+        assert_eq!(
+            pace(&told, Subject::Memory) > NODE_EVERY,
+            slow,
+            "a slow answer is one, silence is none"
+        );
+    }
+}
+
+#[test]
+fn a_reading_that_began_earlier_does_not_take_the_place_of_a_later_one() {
+    let mut told = Told::new(Options::default());
+    let memory = |gib: u64| {
+        Facts::Memory(MemoryFacts {
+            total: Bytes(gib << 30),
+            ..MemoryFacts::default()
+        })
+    };
+    told.node(500, HEAD, memory(2));
+    told.node(400, HEAD, memory(1));
+    assert_eq!(told.0.observed.nodes[0].memory.value().unwrap().total, Bytes(2 << 30));
+    told.node(500, HEAD, memory(3));
+    assert_eq!(told.0.observed.nodes[0].memory.value().unwrap().total, Bytes(3 << 30));
+}
+
+#[test]
+fn what_a_node_cannot_read_is_told_since_when_until_it_can() {
+    let mut told = Told::serving(Options::default());
+    let absent = || Facts::Absent {
+        what: Subject::Containers,
+        why: "docker does not answer".to_owned(),
+    };
+    told.node(30_000, HEAD, absent());
+    told.node(45_000, HEAD, absent());
+    let unread = told.0.nodes[0].unread.get(&Subject::Containers).unwrap();
+    assert_eq!(
+        (unread.why.as_str(), unread.since),
+        ("docker does not answer", Stamp(30_000))
+    );
+    assert!(
+        told.0.observed.nodes[0].containers.value().is_some(),
+        "what was known stays and grows old"
+    );
+    told.node(60_000, HEAD, Facts::Containers(ContainerFacts::default()));
+    assert!(told.0.nodes[0].unread.is_empty());
+}
+
+#[test]
+fn too_little_memory_is_an_alarm_and_a_floor_of_nothing_is_none() {
+    let mut told = Told::new(Options::default());
+    let left = |gib: u64| {
+        Facts::Memory(MemoryFacts {
+            total: Bytes(121 << 30),
+            available: Bytes(gib << 30),
+            ..MemoryFacts::default()
+        })
+    };
+    assert_eq!(memory_alarm(&told.0, HEAD), None, "nothing is known");
+    told.node(10, HEAD, left(4));
+    assert_eq!(memory_alarm(&told.0, HEAD), None);
+    told.node(20, HEAD, left(3));
+    assert_eq!(
+        memory_alarm(&told.0, HEAD).as_deref(),
+        Some("3.0 GiB of memory available, below the floor of 4 GiB")
+    );
+    let mut config = (*told.0.config).clone();
+    config.watch.memory_floor = Bytes(0);
+    told.0.config = Arc::new(config);
+    assert_eq!(memory_alarm(&told.0, HEAD), None);
+}
+
+#[test]
+fn what_went_on_over_a_connection_ends_with_it() {
+    let mut told = Told::new(Options::default());
+    told.at(0, Source::Node(HEAD), EventKind::Link(LinkState::Up));
+    told.at(5, Source::Node(HEAD), began(1, Purpose::Watch));
+    let error = LinkError {
+        kind: LinkErrorKind::Unreachable,
+        text: "gone".to_owned(),
+        fix: None,
+    };
+    let down = LinkState::Down {
+        error,
+        since: Stamp(1005),
+        retry_at: None,
+    };
+    told.at(1005, Source::Node(HEAD), EventKind::Link(down));
+    let (exit, took) = told.0.commands[0].ended.clone().unwrap();
+    assert_eq!((exit.word().as_str(), took), ("unknown", 1000));
+    assert_eq!(told.0.nodes[0].watch, Watch::None);
 }
 
 #[test]

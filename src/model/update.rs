@@ -5,7 +5,7 @@ use crate::domain::event::{Event, EventKind};
 use crate::domain::link::LinkState;
 use crate::domain::{NodeId, Source, Stamp};
 
-use super::state::{NOTICES, Notice, State};
+use super::state::{NOTICES, Notice, State, Watch};
 use super::{causes, commands, facts, intents, run, schedule, server, why};
 
 /// Takes one event. What must be done about it comes back in order.
@@ -28,6 +28,11 @@ pub fn update(state: &mut State, event: Event) -> Vec<Effect> {
         EventKind::Facts(found) => {
             if let Source::Node(node) = source {
                 facts::take(state, node, found, now);
+            }
+        }
+        EventKind::Pace { what, every } => {
+            if let Some(view) = node_of(source).and_then(|n| state.nodes.get_mut(n.index())) {
+                view.paces.insert(what, every);
             }
         }
         EventKind::ProbeFailed { probe, why } => {
@@ -143,7 +148,19 @@ fn take_link(state: &mut State, source: Source, link: LinkState) {
             view.last_error = why::last_error(view.last_error.take(), &link, now);
             view.linked_at = linked_at(view.linked_at, &link, now);
             let usable = link.usable();
+            match (usable, view.watch) {
+                (true, Watch::None) => view.watch = Watch::Ended(now),
+                (true, Watch::Runs(_) | Watch::Ended(_)) => {}
+                (false, _) => {
+                    view.watch = Watch::None;
+                    view.paces.clear();
+                    view.unread.clear();
+                }
+            }
             seen.link = link;
+            if !usable {
+                commands::cut(state, node);
+            }
             if node == state.config.head() && !usable {
                 server::head_lost(state);
             }

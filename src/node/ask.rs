@@ -6,23 +6,40 @@ use crate::config::Config;
 use crate::domain::command::Command;
 use crate::domain::event::ProbeId;
 use crate::probe;
+use crate::probe::node::Ask;
 
 /// Longest wait for the versions in an image: it runs the image once and imports what it holds.
 const VERSIONS_LIMIT: Duration = Duration::from_secs(120);
+
+/// The stream of a node's readings; `mark` stands before each line of it.
+pub(super) fn watch(config: &Config, mark: &str) -> Command {
+    probe::node::watch(ask(config, &ports(config)), mark, config.limits.command)
+}
+
+/// Ports on which it matters who listens.
+fn ports(config: &Config) -> [u16; 3] {
+    [
+        config.engine.ray_port(),
+        config.engine.dashboard_port(),
+        config.serve.port,
+    ]
+}
+
+fn ask<'a>(config: &'a Config, ports: &'a [u16]) -> Ask<'a> {
+    Ask {
+        docker: &config.container.docker,
+        container: &config.container.name,
+        cache: config.watch.cache.as_deref(),
+        ports,
+    }
+}
 
 /// The command of a probe.
 pub(super) fn command(id: ProbeId, config: &Config) -> Command {
     let (docker, name) = (config.container.docker.as_str(), config.container.name.as_str());
     let limit = config.limits.command;
     match id {
-        ProbeId::Node => {
-            let ports = [
-                config.engine.ray_port(),
-                config.engine.dashboard_port(),
-                config.serve.port,
-            ];
-            probe::node::command(docker, name, &ports, limit)
-        }
+        ProbeId::Node => probe::node::command(ask(config, &ports(config)), limit),
         ProbeId::Image => probe::image::command(docker, &config.container.image, limit),
         ProbeId::Versions => probe::versions::command(docker, &config.container.image, VERSIONS_LIMIT),
         ProbeId::Ray => probe::ray::command(docker, name, config.engine.ray_port(), limit),

@@ -26,6 +26,7 @@ pub(super) fn facts(masker: &Masker, mut facts: Facts) -> Facts {
         | Facts::Containers(_)
         | Facts::Sockets(_)
         | Facts::Fabric(_)
+        | Facts::Disk(_)
         | Facts::Image(_)
         | Facts::Versions(_)
         | Facts::Ray(_) => {}

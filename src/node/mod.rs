@@ -14,6 +14,7 @@ mod follow;
 mod hide;
 pub mod secrets;
 mod task;
+mod watch;
 
 pub use feed::{Clock, Feed};
 pub use follow::SharedLog;

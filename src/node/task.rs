@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -23,6 +24,7 @@ use super::feed::Feed;
 use super::follow::{self, NodeLog, SharedLog, Watched};
 use super::hide;
 use super::secrets::Secrets;
+use super::watch as readings;
 
 /// Requests that wait for the actor; one more probe is left out, one more command waits.
 const REQUESTS: usize = 64;
@@ -294,18 +296,26 @@ impl Task {
         let mut running: BTreeMap<RunId, Stamp> = BTreeMap::new();
         let mut silence = tokio::time::interval(SILENCE_EVERY);
         let mut silent_since: Option<Stamp> = None;
+        let streams = Arc::new(AtomicBool::new(false));
         let why = {
+            let told = readings::Told {
+                container: &seen,
+                runs: &streams,
+            };
+            let stream = readings::watch(&self.setup, session.clone(), told);
+            tokio::pin!(stream);
             let log = follow::follow(&self.setup, session.clone(), watched, &mut self.log);
             tokio::pin!(log);
             loop {
                 tokio::select! {
                     why = session.closed() => break why,
                     why = &mut log => break why,
+                    why = &mut stream => break why,
                     request = self.inbox.recv() => match request {
                         None => return Ended::Stopped,
                         Some(Request::Probe(id)) => {
                             if probing.insert(id) {
-                                jobs.spawn(probe_job(Job::of(&self.setup, session), id, seen.clone()));
+                                jobs.spawn(probe_job(Job::of(&self.setup, session), id, seen.clone(), Arc::clone(&streams)));
                             }
                         }
                         Some(Request::Run(run, command)) => {
@@ -403,7 +413,7 @@ impl Job {
     }
 }
 
-async fn probe_job(job: Job, id: ProbeId, seen: watch::Sender<Watched>) -> Ready {
+async fn probe_job(job: Job, id: ProbeId, seen: watch::Sender<Watched>, streams: Arc<AtomicBool>) -> Ready {
     let Job {
         id: node,
         config,
@@ -452,7 +462,8 @@ async fn probe_job(job: Job, id: ProbeId, seen: watch::Sender<Watched>) -> Ready
         }
         feed.send_at(source, asked, EventKind::Facts(fact)).await;
     }
-    if id == ProbeId::Node {
+    // The list of the stream is longer and replaces itself when something changes.
+    if id == ProbeId::Node && !streams.load(Ordering::Relaxed) {
         feed.send(source, EventKind::Problems(problems)).await;
     }
     Ready::Probe(id)

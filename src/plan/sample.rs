@@ -28,6 +28,7 @@ pub fn idle(config: &Config) -> Observed {
         let interface = |name: &str, address: &str| Interface {
             name: name.to_owned(),
             addresses: vec![address.to_owned()],
+            ..Interface::default()
         };
         let mut interfaces = vec![
             interface("lo", "127.0.0.1"),
@@ -48,6 +49,7 @@ pub fn idle(config: &Config) -> Observed {
             sockets: known(SocketFacts::default()),
             fabric: known(FabricFacts {
                 interfaces,
+                rdma: Vec::new(),
                 infiniband: true,
             }),
             image: known(ImageFacts::Present {

@@ -88,7 +88,11 @@ fn short(line: &str) -> String {
 
 /// Standard output as text without escape sequences: some tools colour even what goes to a pipe.
 fn plain(output: &Output) -> Cow<'_, str> {
-    let text = output.text();
+    plain_text(output.text())
+}
+
+/// Text without escape sequences.
+fn plain_text(text: Cow<'_, str>) -> Cow<'_, str> {
     if !text.contains('\x1b') {
         return text;
     }

@@ -50,6 +50,19 @@ impl<'a> Sections<'a> {
         Self(all)
     }
 
+    /// Whether a section of that name was begun.
+    pub fn has(&self, name: &str) -> bool {
+        self.get(name).is_some()
+    }
+
+    /// Every section of that name.
+    pub fn all(&self, name: &'a str) -> impl Iterator<Item = &Section<'a>> {
+        self.0
+            .iter()
+            .filter(move |(n, _)| *n == name)
+            .map(|(_, section)| section)
+    }
+
     /// The section of that name, if it was begun.
     pub fn get(&self, name: &str) -> Option<&Section<'a>> {
         self.0.iter().find(|(n, _)| *n == name).map(|(_, section)| section)

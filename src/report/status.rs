@@ -3,13 +3,17 @@
 use serde_json::{Value, json};
 
 use crate::domain::container::{Container, ContainerState};
+use crate::domain::disk::DiskFacts;
+use crate::domain::event::Subject;
+use crate::domain::fabric::FabricFacts;
 use crate::domain::gpu::{Gpu, GpuFacts};
 use crate::domain::link::LinkState;
 use crate::domain::memory::MemoryFacts;
 use crate::domain::ray::RayFacts;
 use crate::domain::serving::Health;
+use crate::domain::units::Bytes;
 use crate::domain::{NodeId, Now};
-use crate::model::schedule::{node_every, ray_every};
+use crate::model::schedule::{every, ray_every};
 use crate::model::state::NodeView;
 use crate::model::{State, server_url, tunnel_line};
 
@@ -90,10 +94,13 @@ fn node_json(state: &State, id: NodeId, now: Now) -> Option<Value> {
         "link": link_json(&seen.link, now),
         "container": staleness(
             reading(&seen.containers, at, |c| c.named(name).map(container_json)),
-            seen.containers.stale(at, node_every(state, id)),
+            seen.containers.stale(at, every(state, id, Subject::Containers)),
         ),
-        "memory": reading(&seen.memory, at, memory_json),
+        "memory": reading(&seen.memory, at, |m| memory_json(m, seen.gpus.value(), state.config.watch.memory_floor)),
         "gpus": reading(&seen.gpus, at, gpus_json),
+        "fabric": reading(&seen.fabric, at, fabric_json),
+        "disk": reading(&seen.disk, at, disk_json),
+        "unread": view.unread.iter().map(|(what, u)| json!({ "what": what, "why": u.why, "for_s": seconds(at, u.since) })).collect::<Vec<_>>(),
         "load": load_json(view, state.loads(), now),
         "log": { "lines": view.log.seq, "dropped": view.log.dropped, "age_s": view.log.at.map(|t| seconds(at, t)) },
         "problems": view.problems,
@@ -129,13 +136,20 @@ fn container_json(c: &Container) -> Value {
     })
 }
 
-fn memory_json(m: &MemoryFacts) -> Value {
+/// Used, held by the GPU's processes, page cache and free are four numbers of four sources: they need not add up.
+fn memory_json(m: &MemoryFacts, gpus: Option<&GpuFacts>, floor: Bytes) -> Value {
+    let unaccounted = gpus.filter(|g| g.all_unified()).and_then(|g| m.unaccounted(g.held()));
     json!({
         "total_bytes": m.total.0,
         "used_bytes": m.used().0,
         "available_bytes": m.available.0,
         "free_bytes": m.free.map(|b| b.0),
         "cached_bytes": m.cached.map(|b| b.0),
+        "unaccounted_bytes": unaccounted.map(|b| b.0),
+        "pressure_percent": m.pressure.map(|p| p.0),
+        "load": m.load,
+        "floor_bytes": floor.0,
+        "below_floor": m.available < floor,
     })
 }
 
@@ -147,7 +161,8 @@ fn gpus_json(facts: &GpuFacts) -> Value {
             "utilization_percent": g.utilization.map(|p| p.0),
             "memory_used_bytes": g.memory_used.map(|b| b.0),
             "memory_total_bytes": g.memory_total.map(|b| b.0),
-            "unified_memory": g.unified(),
+            "unified_memory": g.unified,
+            "slices": g.slices,
             "power_watts": g.power.map(|w| w.0),
             "temperature_celsius": g.temperature.map(|c| c.0),
         })
@@ -156,6 +171,38 @@ fn gpus_json(facts: &GpuFacts) -> Value {
         "gpus": facts.gpus.iter().map(gpu).collect::<Vec<_>>(),
         "held_by_processes_bytes": facts.held().map(|b| b.0),
         "processes_reason": facts.processes_unknown,
+    })
+}
+
+fn fabric_json(facts: &FabricFacts) -> Value {
+    let interfaces: Vec<Value> = facts
+        .interfaces
+        .iter()
+        .map(|i| json!({ "name": i.name, "addresses": i.addresses, "state": i.state, "speed_mbit": i.speed, "mtu": i.mtu }))
+        .collect();
+    let rdma: Vec<Value> = facts
+        .rdma
+        .iter()
+        .map(|p| {
+            json!({
+                "device": p.device, "port": p.port, "state": p.state, "rate": p.rate, "layer": p.layer, "interface": p.interface,
+                "sent_bytes": p.sent.map(|b| b.0), "received_bytes": p.received.map(|b| b.0), "link_downs": p.downs,
+            })
+        })
+        .collect();
+    json!({ "interfaces": interfaces, "rdma": rdma, "infiniband": facts.infiniband })
+}
+
+fn disk_json(facts: &DiskFacts) -> Value {
+    let disks: Vec<Value> = facts
+        .disks
+        .iter()
+        .map(|d| json!({ "mount": d.mount, "total_bytes": d.total.0, "available_bytes": d.available.0 }))
+        .collect();
+    json!({
+        "disks": disks,
+        "model_cache": facts.cache.as_ref().map(|c| json!({ "path": c.path, "bytes": c.size.0 })),
+        "model_cache_reason": facts.cache_unknown,
     })
 }
 

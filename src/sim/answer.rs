@@ -16,6 +16,8 @@ pub enum Answer {
     },
     /// A container's log.
     Log(Tail),
+    /// The stream of a node's readings.
+    Readings(Readings),
     /// These writes and then nothing, until the console ends it.
     Silence {
         /// To stdout.
@@ -34,6 +36,17 @@ pub struct Write {
     pub err: bool,
     /// Bytes.
     pub text: String,
+}
+
+/// What a stream of readings was asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Readings {
+    /// Number of the node.
+    pub node: usize,
+    /// What stands before each line.
+    pub mark: String,
+    /// The configured container's name.
+    pub name: String,
 }
 
 /// What of a container's log is wanted.

@@ -3,16 +3,20 @@
 //! The formats are those that the readers in [`crate::probe`] expect; a test reads every answer back with them.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use serde_json::json;
 
+use crate::domain::cadence;
 use crate::domain::container::label;
+use crate::domain::event::Subject;
 use crate::engine::{script, stop, vllm_ray};
 use crate::probe;
 
-use super::answer::Answer;
+use super::answer::{Answer, Readings};
 use super::clock::Moment;
 use super::docker;
+use super::world::gauges::App;
 use super::world::host::{Container, EXTERNAL_INTERFACE, FABRIC_INTERFACE, Host, Ray};
 use super::world::load::VLLM_VERSION;
 use super::world::ray::{CPUS, RAY_VERSION};
@@ -35,7 +39,12 @@ const ROOT: u32 = 0;
 pub fn answer(world: &mut World, node: usize, id: &str, args: &[String], now: Moment) -> Option<Answer> {
     let arg = |n: usize| args.get(n).map_or("", String::as_str);
     let answer = match id {
-        probe::node::ID => Answer::now(sections(world, node, arg(1), now)?, "", 0),
+        probe::node::ID => Answer::now(sections(world, node, arg(2), now)?, "", 0),
+        probe::node::STREAM_ID => Answer::Readings(Readings {
+            node,
+            mark: arg(0).to_owned(),
+            name: arg(2).to_owned(),
+        }),
         probe::versions::ID => versions(world, node, arg(1)),
         probe::ray::ID => inside(world, node, arg(1), now, |c| ray(world, c, arg(2), now)),
         probe::serve::ID => inside(world, node, arg(1), now, |c| serving(world, c, now)),
@@ -57,49 +66,143 @@ pub fn answer(world: &mut World, node: usize, id: &str, args: &[String], now: Mo
 
 /// The sections of the node probe.
 fn sections(world: &World, node: usize, name: &str, now: Moment) -> Option<String> {
-    let host = world.hosts.get(node)?;
+    let kinds = [
+        Subject::Memory,
+        Subject::Fabric,
+        Subject::Sockets,
+        Subject::Containers,
+        Subject::Gpus,
+    ];
     let mut out = String::new();
-    let mut section = |name: &str, text: &str| {
-        let _ = write!(out, "@@ {name}\n{text}@= 0\n");
-    };
-    section("clock", &format!("{}\n", world.calendar.unix_seconds(now)));
+    for kind in kinds {
+        for (_, text) in parts(world, node, name, kind, now)? {
+            out.push_str(&text);
+        }
+    }
+    Some(out)
+}
+
+/// The records of a stream that are due when so much time has passed since its begin.
+pub fn records(world: &World, readings: &Readings, passed: Duration, now: Moment) -> Option<String> {
+    let kinds = [
+        Subject::Memory,
+        Subject::Gpus,
+        Subject::Containers,
+        Subject::Sockets,
+        Subject::Fabric,
+        Subject::Disk,
+    ];
+    let mut out = String::new();
+    for kind in kinds {
+        // Nothing here costs a node anything, so Docker is looked at as often as the kernel is.
+        let every = match kind {
+            Subject::Containers => cadence::CONTAINERS_EVERY,
+            other => cadence::every(other)?,
+        };
+        let step = cadence::MEMORY_EVERY.as_secs();
+        let before = passed.as_secs().checked_sub(step).map(|s| s / every.as_secs().max(1));
+        if before == Some(passed.as_secs() / every.as_secs().max(1)) {
+            continue;
+        }
+        for (name, text) in parts(world, readings.node, &readings.name, kind, now)? {
+            for line in text.lines() {
+                let _ = writeln!(out, "{} {name} {line}", readings.mark);
+            }
+            let at = now.as_millis() / 10;
+            let (mark, lines) = (&readings.mark, text.lines().count());
+            let bytes: usize = text.lines().map(str::len).sum();
+            let _ = writeln!(out, "{mark} {name}= {lines} {bytes} {at} {at} {}", every.as_secs());
+        }
+    }
+    Some(out)
+}
+
+/// The records about a subject, each with its sections.
+fn parts(world: &World, node: usize, name: &str, what: Subject, now: Moment) -> Option<Vec<(&'static str, String)>> {
+    let host = world.hosts.get(node)?;
+    let apps = world.apps(node, now);
+    Some(match what {
+        Subject::Memory => vec![("memory", memory(world, node, now)?)],
+        Subject::Fabric => vec![("fabric", section("interfaces", &interfaces(host)))],
+        Subject::Sockets => vec![(
+            "sockets",
+            section("sockets", &sockets(world, node, now)) + &section("owners", ""),
+        )],
+        Subject::Containers => {
+            let shown = host
+                .containers
+                .iter()
+                .filter(|c| c.runs(now) || c.name == name || c.labels.contains_key(label::CLUSTER));
+            let list: String = shown.map(|c| format!("{}\n", inspected(world, c, now))).collect();
+            let clock = section("clock", &format!("{}\n", world.calendar.unix_seconds(now)));
+            vec![("containers", clock + &section("containers", &list))]
+        }
+        Subject::Gpus => {
+            let gpu = world.gpu(node, now)?;
+            let device = format!(
+                "1, 0, {BUS}, [N/A], NVIDIA GB10, {}, [N/A], [N/A], {:.2}, {}\n",
+                gpu.utilization, gpu.watts, gpu.degrees
+            );
+            let groups: String = apps
+                .iter()
+                .map(|a| format!("{} 0::/system.slice/docker-{}.scope\n", a.pid, a.container))
+                .collect();
+            let processes = section("apps", &processes(&apps)) + &section("cgroups", &groups);
+            vec![("gpus", section("gpus", &device)), ("apps", processes)]
+        }
+        Subject::Disk => {
+            let (size, free) = (3_843_506_176_u64, 2_411_724_800_u64);
+            let used = size.saturating_sub(free);
+            let disk = format!(
+                "Filesystem     1024-blocks       Used  Available Capacity Mounted on\n/dev/nvme0n1p2  {size} {used} {free}      37% /\n"
+            );
+            let cache = format!("{}\t/home/aurora/.cache/huggingface\n", 131_482_624_u64);
+            vec![("disk", section("disk", &disk) + &section("cache", &cache))]
+        }
+        Subject::Image | Subject::Versions | Subject::Ray | Subject::Serve | Subject::Verb => return None,
+    })
+}
+
+/// A section whose tool ended well.
+fn section(name: &str, text: &str) -> String {
+    format!("@@ {name}\n{text}@= 0\n")
+}
+
+/// The GPU's place on the bus, as a Spark has it.
+const BUS: &str = "0000000F:01:00.0";
+
+/// Processes as `nvidia-smi -q -d PIDS` prints them.
+fn processes(apps: &[App]) -> String {
+    let mut out = format!("Attached GPUs : 1\nGPU {BUS}\n");
+    if apps.is_empty() {
+        out.push_str("Processes : None\n");
+    } else {
+        out.push_str("Processes\n");
+    }
+    for app in apps {
+        let _ = write!(
+            out,
+            "GPU instance ID : N/A\nCompute instance ID : N/A\nProcess ID : {}\nType : C\nName : {}\nUsed GPU Memory : {} MiB\n",
+            app.pid, app.name, app.mib
+        );
+    }
+    out
+}
+
+fn memory(world: &World, node: usize, now: Moment) -> Option<String> {
     let m = world.memory(node, now)?;
-    section(
+    let mut out = section(
         "memory",
         &format!(
             "MemTotal:       {} kB\nMemFree:        {} kB\nMemAvailable:   {} kB\nBuffers:          184320 kB\nCached:         {} kB\nSwapCached:            0 kB\nSwapTotal:      16777212 kB\nSwapFree:       16777212 kB\n",
             m.total, m.free, m.available, m.cached
         ),
     );
-    section("interfaces", &interfaces(host));
-    section("sockets", &sockets(world, node, now));
-    section("owners", "");
-    let gpu = world.gpu(node, now)?;
-    section(
-        "gpus",
-        &format!(
-            "0, NVIDIA GB10, {}, [N/A], [N/A], {:.2}, {}\n",
-            gpu.utilization, gpu.watts, gpu.degrees
-        ),
-    );
-    let apps = world.apps(node, now);
-    let uuid = format!("GPU-9b1f4c62-5e0d-7a11-8f3e-{:012x}", node + 1);
-    let list: String = apps
-        .iter()
-        .map(|a| format!("{uuid}, {}, {}, {}\n", a.pid, a.name, a.mib))
-        .collect();
-    section("apps", &list);
-    let groups: String = apps
-        .iter()
-        .map(|a| format!("{} 0::/system.slice/docker-{}.scope\n", a.pid, a.container))
-        .collect();
-    section("cgroups", &groups);
-    let shown = host
-        .containers
-        .iter()
-        .filter(|c| c.runs(now) || c.name == name || c.labels.contains_key(label::CLUSTER));
-    let list: String = shown.map(|c| format!("{}\n", inspected(world, c, now))).collect();
-    section("containers", &list);
+    out.push_str(&section(
+        "pressure",
+        "some avg10=0.00 avg60=0.00 avg300=0.00 total=11870\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=9614\n",
+    ));
+    out.push_str(&section("load", "0.62 0.55 0.48 1/1211 114687\n"));
     Some(out)
 }
 

@@ -11,11 +11,13 @@ use russh::server::Msg;
 use russh::{Channel, ChannelMsg, ChannelReadHalf, ChannelWriteHalf};
 use tokio::sync::watch;
 
+use crate::domain::cadence;
 use crate::domain::wrap::{self, BOOTSTRAP, Frame};
 
-use super::answer::{Answer, Tail, Write};
+use super::answer::{Answer, Readings, Tail, Write};
 use super::clock::Moment;
 use super::commands;
+use super::probes;
 use super::shared::Shared;
 
 /// Longest standard input that is kept while a frame is not complete.
@@ -237,11 +239,24 @@ async fn give(shared: &Shared, write: &ChannelWriteHalf<Msg>, answer: Answer, as
             Some(code)
         }
         Answer::Log(tail) => follow_log(shared, write, tail).await,
+        Answer::Readings(readings) => follow_readings(shared, write, readings).await,
         Answer::Silence { out, err } => {
             put(write, false, out).await?;
             put(write, true, err).await?;
             std::future::pending().await
         }
+    }
+}
+
+/// Sends a node's readings at the paces of a real one.
+async fn follow_readings(shared: &Shared, write: &ChannelWriteHalf<Msg>, readings: Readings) -> Option<u32> {
+    let mut tick = tokio::time::interval(cadence::MEMORY_EVERY);
+    let mut passed = Duration::ZERO;
+    loop {
+        tick.tick().await;
+        let text = shared.with(|world, now| probes::records(world, &readings, passed, now))?;
+        put(write, false, text).await?;
+        passed = passed.saturating_add(cadence::MEMORY_EVERY);
     }
 }
 

@@ -1,11 +1,12 @@
 //! Where the cluster stands, in one mark for each part: what the top line, the panes and the hint of what to do next agree on.
 
 use crate::domain::container::{Container, ContainerState};
+use crate::domain::event::Subject;
 use crate::domain::link::LinkState;
 use crate::domain::ray::RayFacts;
 use crate::domain::{NodeId, Role, Stamp};
 use crate::model::State;
-use crate::model::schedule::{node_every, ray_every};
+use crate::model::schedule::{every, ray_every};
 use crate::model::state::ServingState;
 use ratatui::style::Style;
 
@@ -94,7 +95,10 @@ pub(super) fn node(state: &State, id: NodeId, now: Stamp) -> Mark {
         return Mark::Unknown;
     };
     let containers = &seen.containers;
-    if !seen.link.usable() || containers.value().is_none() || containers.stale(now, node_every(state, id)) {
+    if !seen.link.usable()
+        || containers.value().is_none()
+        || containers.stale(now, every(state, id, Subject::Containers))
+    {
         return Mark::Unknown;
     }
     match container(state, id).map(|c| &c.state) {

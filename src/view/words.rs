@@ -110,6 +110,7 @@ pub(super) fn purpose(purpose: Purpose) -> &'static str {
         Purpose::Probe(ProbeId::Ray) => "Ray",
         Purpose::Probe(ProbeId::Serve) => "server",
         Purpose::Probe(ProbeId::Verb) => "script",
+        Purpose::Watch => "readings",
         Purpose::Step => "step",
         Purpose::Log => "log",
         Purpose::Server => "token",

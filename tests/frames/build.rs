@@ -95,6 +95,9 @@ pub fn idle(config: Config) -> State {
             free: Some(gib(108.0)),
             cached: Some(gib(5.8)),
             swap_used: Some(Bytes(0)),
+            held: Some(gib(6.4)),
+            pressure: None,
+            load: None,
         });
         node.gpus = read(GpuFacts {
             gpus: vec![spark(0.0, 4.0, 36.0)],
@@ -116,6 +119,7 @@ pub fn spark(util: f32, watts: f32, celsius: f32) -> Gpu {
         index: 0,
         name: "NVIDIA GB10".into(),
         utilization: Some(Percent(util)),
+        unified: true,
         power: Some(Watts(watts)),
         temperature: Some(Celsius(celsius)),
         ..Gpu::default()
@@ -130,6 +134,8 @@ pub fn h200(index: u32, used_gib: u64) -> Gpu {
         utilization: Some(Percent(91.0 + index as f32)),
         memory_used: Some(Bytes::from_mib(used_gib * 1024)),
         memory_total: Some(Bytes::from_mib(143_771)),
+        unified: false,
+        slices: Vec::new(),
         power: Some(Watts(611.0)),
         temperature: Some(Celsius(63.0)),
     }
@@ -183,6 +189,9 @@ pub fn loading(config: Config) -> State {
             free: Some(Bytes::from_mib(17_000)),
             cached: Some(Bytes::from_mib(6_240)),
             swap_used: None,
+            held: Some(Bytes::from_mib(7_100)),
+            pressure: None,
+            load: None,
         });
         node.gpus = read(GpuFacts {
             gpus: vec![spark(96.0 - f32::from(id.0), 45.0, 61.0)],
@@ -191,6 +200,7 @@ pub fn loading(config: Config) -> State {
                 name: "VLLM::EngineCore".into(),
                 memory: Some(Bytes::from_mib(91_420 - 4400 * u64::from(id.0))),
                 container: Some("3f9a".repeat(16)),
+                draws: false,
             }],
             processes_unknown: None,
         });
@@ -388,7 +398,9 @@ pub fn second_interface(state: &mut State, node: usize, name: &str, address: &st
         interfaces: vec![Interface {
             name: name.into(),
             addresses: vec![address.into()],
+            ..Interface::default()
         }],
+        rdma: Vec::new(),
         infiniband: true,
     });
 }

@@ -27,7 +27,9 @@ pub fn known() -> State {
             interfaces: vec![Interface {
                 name: "enp1s0f1np1".into(),
                 addresses: vec![address],
+                ..Interface::default()
             }],
+            rdma: Vec::new(),
             infiniband: true,
         });
         let image = format!("sha256:{id:?}");

@@ -2,7 +2,7 @@
 
 use bringup::domain::command::Exit;
 use bringup::domain::event::{Facts, ProbeId, Subject};
-use bringup::domain::gpu::GpuProcess;
+use bringup::domain::gpu::{Gpu, GpuProcess};
 use bringup::log::{Decoder, Line, LineEdit, Masker, Stream};
 use bringup::probe::{self, dashboard, prometheus};
 use proptest::collection::vec;
@@ -172,13 +172,26 @@ fn less_or_equal(part: &Facts, whole: &Facts) -> bool {
                 && within(&p.free, &w.free)
                 && within(&p.cached, &w.cached)
                 && within(&p.swap_used, &w.swap_used)
+                && within(&p.held, &w.held)
+                && within(&p.pressure, &w.pressure)
+                && within(&p.load, &w.load)
         }
         (Facts::Gpus(p), Facts::Gpus(w)) => {
             let same = |(p, w): (&GpuProcess, &GpuProcess)| {
                 (p.pid, &p.name, p.memory) == (w.pid, &w.name, w.memory) && within(&p.container, &w.container)
             };
             let complete = p.processes.len() == w.processes.len() || p.processes_unknown.is_some();
-            p.gpus == w.gpus && complete && p.processes.iter().zip(&w.processes).all(same)
+            let whole = |(p, w): (&Gpu, &Gpu)| {
+                let unsplit = Gpu {
+                    slices: Vec::new(),
+                    ..w.clone()
+                };
+                *p == *w || *p == unsplit
+            };
+            p.gpus.len() == w.gpus.len()
+                && p.gpus.iter().zip(&w.gpus).all(whole)
+                && complete
+                && p.processes.iter().zip(&w.processes).all(same)
         }
         (Facts::Sockets(p), Facts::Sockets(w)) => {
             p.listeners.len() == w.listeners.len()
@@ -187,6 +200,9 @@ fn less_or_equal(part: &Facts, whole: &Facts) -> bool {
                         && within(&p.pid, &w.pid)
                         && within(&p.container, &w.container)
                 })
+        }
+        (Facts::Fabric(p), Facts::Fabric(w)) => {
+            (&p.interfaces, p.infiniband) == (&w.interfaces, w.infiniband) && (p.rdma.is_empty() || p.rdma == w.rdma)
         }
         _ => part == whole,
     }

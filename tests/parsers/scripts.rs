@@ -54,12 +54,22 @@ fn run(shell: &[&str], command: &Command, home: &Path, tools: &Path) -> Output {
 }
 
 /// Puts a stand-in for a tool into a folder.
-fn tool(folder: &Path, name: &str, script: &str) {
+pub fn tool(folder: &Path, name: &str, script: &str) {
     let path = folder.join(name);
     let mut file = fs::File::create(&path).unwrap();
     file.write_all(format!("#!/bin/sh\n{script}").as_bytes()).unwrap();
     drop(file);
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// What a node is asked in these tests.
+pub fn ask<'a>(docker: &'a str, ports: &'a [u16]) -> node::Ask<'a> {
+    node::Ask {
+        docker,
+        container: "vllm-qwen35",
+        cache: None,
+        ports,
+    }
 }
 
 #[test]
@@ -92,8 +102,11 @@ esac
         "nvidia-smi",
         &format!(
             r#"case $1 in
---query-gpu=*) echo '0, NVIDIA GB10, 96, [N/A], [N/A], 45.10, 61' ;;
-*) echo 'GPU-1, {own}, /usr/local/bin/python, 19135' ;;
+--query-gpu=*) echo '1, 0, 0000000F:01:00.0, [N/A], NVIDIA GB10, 96, [N/A], [N/A], 45.10, 61' ;;
+*)
+  printf 'Attached GPUs : 1\nGPU 0000000F:01:00.0\n    Processes\n        Process ID : {own}\n            Type : C\n'
+  printf '            Name : /usr/local/bin/python\n            Used GPU Memory : 19135 MiB\n\n'
+  ;;
 esac
 "#
         ),
@@ -103,7 +116,7 @@ esac
         .into_iter()
         .flat_map(|shell| [(shell.clone(), "docker"), (shell, "env -u NOTHING docker")]);
     for (shell, docker) in both {
-        let command = node::command(docker, "vllm-qwen35", &[port], LIMIT);
+        let command = node::command(ask(docker, &[port]), LIMIT);
         let printed = run(&shell, &command, folder.path(), folder.path());
         let (facts, problems) = parse(ProbeId::Node, &printed);
         assert_eq!(problems, [], "{shell:?}");
@@ -113,7 +126,7 @@ esac
                 Facts::Memory(m) => assert!(m.total.0 > m.available.0 && m.available.0 > 0, "{m:?}"),
                 Facts::Gpus(g) => {
                     assert_eq!(g.gpus.len(), 1);
-                    assert!(g.gpus[0].unified());
+                    assert!(g.gpus[0].unified);
                     assert_eq!(g.held(), Some(Bytes::from_mib(19135)));
                 }
                 Facts::Containers(c) => {
@@ -142,7 +155,7 @@ esac
 fn interfaces_are_read_where_there_is_no_ip_program() {
     let folder = tempfile::tempdir().unwrap();
     // Only what the script needs, without `ip`: the shell's own look-up must fail.
-    for name in ["date", "cat", "sed", "id", "ls"] {
+    for name in ["date", "cat", "sed", "id", "ls", "sleep"] {
         let real = ["/bin", "/usr/bin"]
             .map(|d| Path::new(d).join(name))
             .into_iter()
@@ -150,7 +163,7 @@ fn interfaces_are_read_where_there_is_no_ip_program() {
             .unwrap();
         std::os::unix::fs::symlink(real, folder.path().join(name)).unwrap();
     }
-    let command = node::command("docker", "x", &[], LIMIT);
+    let command = node::command(ask("docker", &[]), LIMIT);
     let text = command.render().replace("PATH=$PATH:/usr/sbin:/sbin", "PATH=$ONLY");
     let done = Process::new("/bin/sh")
         .args(["-c", &text])

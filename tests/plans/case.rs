@@ -232,6 +232,7 @@ impl Seen {
                 name: words[1].to_owned(),
                 memory: Some(Bytes(words[2].parse::<u64>().unwrap() << 30)),
                 container: None,
+                draws: false,
             }
         });
         GpuFacts {
@@ -318,10 +319,12 @@ impl Seen {
             Interface {
                 name: name.to_owned(),
                 addresses: vec![address.to_owned()],
+                ..Interface::default()
             }
         });
         FabricFacts {
             interfaces: interfaces.collect(),
+            rdma: Vec::new(),
             infiniband: self.infiniband.unwrap_or(true),
         }
     }

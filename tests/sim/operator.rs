@@ -71,7 +71,15 @@ impl<'a> Operator<'a> {
         let config = &self.console.config;
         let (docker, name) = (config.container.docker.as_str(), config.container.name.as_str());
         match probe {
-            ProbeId::Node => probe::node::command(docker, name, &[config.engine.ray_port(), config.serve.port], LONG),
+            ProbeId::Node => {
+                let ask = probe::node::Ask {
+                    docker,
+                    container: name,
+                    cache: None,
+                    ports: &[config.engine.ray_port(), config.serve.port],
+                };
+                probe::node::command(ask, LONG)
+            }
             ProbeId::Image => probe::image::command(docker, &config.container.image, LONG),
             ProbeId::Versions => probe::versions::command(docker, &config.container.image, LONG),
             ProbeId::Ray => probe::ray::command(docker, name, config.engine.ray_port(), LONG),
@@ -94,6 +102,7 @@ impl<'a> Operator<'a> {
                 Facts::Containers(f) => seen.containers = Reading::known(f, at),
                 Facts::Sockets(f) => seen.sockets = Reading::known(f, at),
                 Facts::Fabric(f) => seen.fabric = Reading::known(f, at),
+                Facts::Disk(f) => seen.disk = Reading::known(f, at),
                 Facts::Image(f) => seen.image = Reading::known(f, at),
                 Facts::Versions(f) => seen.versions = Reading::known(f, at),
                 Facts::Serve(f) => seen.serve = Reading::known(f, at),

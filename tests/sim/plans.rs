@@ -51,7 +51,7 @@ async fn the_plans_own_machine_brings_it_up_adopts_it_and_takes_it_down() {
     for node in [0, 1] {
         let seen = gpus(&operator, node);
         let gpu = &seen.gpus[0];
-        assert_eq!((gpu.name.as_str(), gpu.unified()), ("NVIDIA GB10", true));
+        assert_eq!((gpu.name.as_str(), gpu.unified), ("NVIDIA GB10", true));
         assert!(seen.held().unwrap().gib() > 90.0);
         let container = operator.observed.nodes[node]
             .containers

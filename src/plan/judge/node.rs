@@ -130,8 +130,7 @@ impl<'a> Ctx<'a> {
         }
         let own = self.container(node).ok().flatten().filter(|c| ours(self.config, c));
         let others: Vec<&GpuProcess> = facts
-            .processes
-            .iter()
+            .computing()
             .filter(|p| own.is_none_or(|c| p.container.as_deref() != Some(c.id.as_str())))
             .collect();
         if others.is_empty() {

@@ -606,6 +606,7 @@ fn every_failing_check_is_shown_and_nothing_runs() {
         name: "/usr/bin/python3".to_owned(),
         memory: None,
         container: None,
+        draws: false,
     };
     if let Reading::Known { value, .. } = &mut world.seen.nodes[0].gpus {
         value.processes.push(held);

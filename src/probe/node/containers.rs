@@ -53,10 +53,11 @@ pub fn parse(sections: &Sections) -> Option<Part> {
     if section.ok() || (gone && section.code.is_some() && docker::refusal(&section.text(), None).is_none()) {
         return Some((vec![Facts::Containers(ContainerFacts { containers })], problems));
     }
-    Some(absent(
-        Subject::Containers,
-        docker::problem(&section.text(), section.code),
-    ))
+    let problem = match section.code {
+        Some(code) if super::ended(code) => Problem::error("docker does not answer"),
+        code => docker::problem(&section.text(), code),
+    };
+    Some(absent(Subject::Containers, problem))
 }
 
 fn container(seen: Inspect, clock: Option<i64>) -> Container {

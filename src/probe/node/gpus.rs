@@ -1,4 +1,4 @@
-//! nvidia-smi: devices and compute processes.
+//! nvidia-smi: devices, and the processes that hold them.
 
 use crate::domain::event::{Facts, Subject};
 use crate::domain::gpu::{Gpu, GpuFacts, GpuProcess};
@@ -7,37 +7,75 @@ use crate::domain::units::{Bytes, Celsius, Percent, Watts};
 
 use super::super::sections::{Section, Sections};
 use super::super::{absent, short};
-use super::{Groups, Part};
+use super::{Groups, Part, amd};
 
 /// What nvidia-smi prints when it finds none.
 const NO_DEVICE: &str = "No devices were found";
 
-/// Reads `@@ gpus` and `@@ apps`.
-pub fn parse(sections: &Sections, groups: &Groups) -> Option<Part> {
+/// Words of nvidia-smi for memory that a GPU has none of: on unified memory it is the host's.
+const NONE_OF_ITS_OWN: [&str; 4] = ["[N/A]", "N/A", "[Not Supported]", "Not Supported"];
+
+/// A chip without memory of its own. Some drivers report the host's as if it were the GPU's.
+const UNIFIED_CHIP: &str = "GB10";
+
+/// Words that stand in a field of a GPU that is broken.
+const BROKEN: [&str; 4] = ["ERR!", "[Unknown Error]", "[GPU is lost]", "[GPU requires reset]"];
+
+/// Why the processes are not known where the tool for the GPUs is AMD's, or nvidia-smi's answer ended before them.
+pub(super) const UNASKED: &str = "no tool was asked for processes";
+
+/// Processes on the GPUs, or why they are not known.
+pub(super) type Processes = Result<Vec<GpuProcess>, String>;
+
+/// The devices, or why there are none; with what else is wrong.
+pub(super) type Devices = (Result<Vec<Gpu>, Problem>, Vec<Problem>);
+
+/// Reads `@@ gpus` and `@@ apps`, or what AMD's tools say in their place.
+pub fn parse(sections: &Sections) -> Option<Part> {
+    let processes = processes(sections).unwrap_or_else(|| Err(UNASKED.to_owned()));
+    devices(sections).map(|(gpus, problems)| match gpus {
+        Ok(gpus) => (vec![Facts::Gpus(facts(gpus, processes))], problems),
+        Err(problem) => absent(Subject::Gpus, problem),
+    })
+}
+
+/// Devices and what holds them as one.
+pub(super) fn facts(gpus: Vec<Gpu>, processes: Processes) -> GpuFacts {
+    let (processes, processes_unknown) = match processes {
+        Ok(processes) => (processes, None),
+        Err(why) => (Vec::new(), Some(why)),
+    };
+    GpuFacts {
+        gpus,
+        processes,
+        processes_unknown,
+    }
+}
+
+/// Reads the devices alone. `None` when they were not asked for.
+pub(super) fn devices(sections: &Sections) -> Option<Devices> {
+    if let Some(amd) = amd::devices(sections) {
+        return Some((amd, Vec::new()));
+    }
     let section = sections.get("gpus")?;
-    let gpus: Vec<Gpu> = section.lines.iter().filter_map(|line| gpu(line)).collect();
+    let mut gpus: Vec<Gpu> = section.lines.iter().filter_map(|line| gpu(line)).collect();
     let trouble = trouble(section);
-    let mut problems: Vec<Problem> = trouble.iter().cloned().collect();
     let complete = section.code.is_some() && (!gpus.is_empty() || section.lines.iter().any(|l| l.contains(NO_DEVICE)));
     if !complete {
         let problem = trouble.unwrap_or_else(|| Problem::warning("nvidia-smi printed nothing that reads as a GPU"));
-        return Some(absent(Subject::Gpus, problem));
+        return Some((Err(problem), Vec::new()));
     }
+    let mut problems: Vec<Problem> = trouble.into_iter().collect();
     for line in &section.lines {
-        if let Some(broken) = ["ERR!", "[Unknown Error]"].iter().find(|word| line.contains(*word)) {
+        if let Some(broken) = BROKEN.iter().find(|word| line.contains(*word)) {
             problems.push(Problem::warning(format!(
                 "nvidia-smi says {broken} for a GPU: {}",
                 short(line)
             )));
         }
     }
-    let (processes, processes_unknown) = processes(sections.get("apps"), groups);
-    let facts = Facts::Gpus(GpuFacts {
-        gpus,
-        processes,
-        processes_unknown,
-    });
-    Some((vec![facts], problems))
+    slices(sections.get("slices"), &mut gpus);
+    Some((Ok(gpus), problems))
 }
 
 /// Why nvidia-smi did not do all it was asked.
@@ -45,7 +83,9 @@ fn trouble(section: &Section) -> Option<Problem> {
     let text = section.text();
     let has = |words: &str| text.contains(words);
     if section.code == Some(127) {
-        return Some(Problem::warning("nvidia-smi is not installed"));
+        return Some(Problem::warning(
+            "no GPU tool on the node: neither nvidia-smi nor rocm-smi nor amd-smi",
+        ));
     }
     if has("Driver/library version mismatch") {
         return Some(
@@ -60,6 +100,11 @@ fn trouble(section: &Section) -> Option<Problem> {
             Problem::error("the NVIDIA driver is not loaded").with_fix("sudo modprobe nvidia, or install the driver"),
         );
     }
+    if has("GPU is lost") {
+        return Some(
+            Problem::error("a GPU has fallen off the bus: nvidia-smi says it is lost").with_fix("reboot the node"),
+        );
+    }
     if has(NO_DEVICE) {
         return Some(Problem::warning("nvidia-smi finds no GPU"));
     }
@@ -69,72 +114,115 @@ fn trouble(section: &Section) -> Option<Problem> {
     let line = section.lines.iter().find(|line| gpu(line).is_none());
     Some(match (line, section.code) {
         (Some(line), _) => Problem::error(format!("nvidia-smi: {}", short(line.trim()))),
+        (None, Some(code)) if super::ended(code) => Problem::error("nvidia-smi does not answer"),
         (None, Some(code)) => Problem::error(format!("nvidia-smi ended with code {code}")),
         (None, None) => Problem::error("nvidia-smi did not answer in time"),
     })
 }
 
-/// One line of `--query-gpu=index,name,utilization.gpu,memory.used,memory.total,power.draw,temperature.gpu`.
+/// One line of the script's `--query-gpu`: count, index, bus id, MIG mode, name, utilisation, memory used and total, power, temperature.
 fn gpu(line: &str) -> Option<Gpu> {
-    let (index, rest) = line.split_once(',')?;
-    let index = index.trim().parse().ok()?;
+    let mut fields = line.splitn(5, ',').map(str::trim);
+    let _count: u32 = fields.next()?.parse().ok()?;
+    let index = fields.next()?.parse().ok()?;
+    let (_bus, _mig) = (fields.next()?, fields.next()?);
     // A name may hold commas; the fields after it may not.
-    let mut fields = rest.rsplitn(6, ',').map(str::trim);
+    let mut fields = fields.next()?.rsplitn(6, ',').map(str::trim);
     let temperature = number(fields.next()?);
     let power = number(fields.next()?);
-    let memory_total = mib(fields.next()?);
-    let memory_used = mib(fields.next()?);
+    let (total, used) = (fields.next()?, fields.next()?);
     let utilization = number(fields.next()?);
     let name = short(fields.next()?);
+    let unified = NONE_OF_ITS_OWN.contains(&total) || name.contains(UNIFIED_CHIP);
     Some(Gpu {
         index,
-        name,
         utilization: utilization.map(Percent),
-        memory_used,
-        memory_total,
+        memory_used: mib(used).filter(|_| !unified),
+        memory_total: mib(total).filter(|_| !unified),
+        unified,
         power: power.map(Watts),
         temperature: temperature.map(Celsius),
+        name,
+        slices: Vec::new(),
     })
 }
 
-/// Compute processes, or why they are not known.
-fn processes(section: Option<&Section>, groups: &Groups) -> (Vec<GpuProcess>, Option<String>) {
-    let Some(section) = section else {
-        return (Vec::new(), Some("nvidia-smi was not asked for processes".to_owned()));
-    };
-    let mut processes = Vec::new();
-    let mut other = None;
-    let mut none = false;
-    for line in &section.lines {
-        match process(line, groups) {
-            Some(p) => processes.push(p),
-            None if line.contains("No running") || line.contains(NO_DEVICE) => none = true,
-            None => other = Some(*line),
+/// Adds the parts of the GPUs that are split, from `nvidia-smi -L`: under `GPU 0: …` a line `MIG 3g.71gb  Device  0: (UUID: …)` each.
+fn slices(section: Option<&Section>, gpus: &mut [Gpu]) {
+    let mut index: Option<u32> = None;
+    for line in section.iter().filter(|s| s.code.is_some()).flat_map(|s| &s.lines) {
+        let line = line.trim();
+        if let Some((number, _)) = line.strip_prefix("GPU ").and_then(|l| l.split_once(':')) {
+            index = number.parse().ok();
+        } else if let Some(name) = line.strip_prefix("MIG ").and_then(|l| l.split_whitespace().next())
+            && let Some(gpu) = gpus.iter_mut().find(|g| Some(g.index) == index)
+        {
+            gpu.slices.push(short(name));
         }
     }
-    let why = match (section.code, other) {
-        (Some(0), None) => None,
-        (Some(_), None) if none => None,
-        // Where a GPU can't tell, it says so in place of the list.
-        (_, Some(line)) => Some(format!("nvidia-smi: {}", short(line.trim()))),
-        (Some(code), None) => Some(format!("nvidia-smi ended with code {code}")),
-        (None, None) => Some("nvidia-smi did not answer in time".to_owned()),
-    };
-    (processes, why)
 }
 
-/// One line of `--query-compute-apps=gpu_uuid,pid,process_name,used_memory`.
-fn process(line: &str, groups: &Groups) -> Option<GpuProcess> {
-    let mut fields = line.splitn(3, ',').map(str::trim);
-    let _gpu = fields.next()?;
-    let pid = fields.next()?.parse().ok()?;
-    let (name, memory) = fields.next()?.rsplit_once(',')?;
-    Some(GpuProcess {
-        pid,
-        name: short(name.trim()),
-        memory: mib(memory.trim()),
-        container: groups.of(pid),
-    })
+/// Reads the processes of `nvidia-smi -q -d PIDS`; `None` when they were not asked for.
+pub(super) fn processes(sections: &Sections) -> Option<Processes> {
+    let section = sections.get("apps")?;
+    Some(list(section, &Groups::read(sections)))
+}
+
+fn list(section: &Section, groups: &Groups) -> Processes {
+    let mut found: Vec<GpuProcess> = Vec::new();
+    let (mut told, mut other, mut unknown) = (false, None, None);
+    for line in &section.lines {
+        let (key, value) = line.split_once(':').unwrap_or((line, ""));
+        let (key, value) = (key.trim(), value.trim());
+        match key {
+            // A list follows, or a word stands in its place.
+            "Processes" => match value {
+                "" | "None" => told = true,
+                word => unknown = Some(format!("nvidia-smi says {} of its processes", short(word))),
+            },
+            "Process ID" => {
+                told = true;
+                match value.parse() {
+                    Ok(pid) => found.push(GpuProcess {
+                        pid,
+                        name: String::new(),
+                        memory: None,
+                        container: groups.of(pid),
+                        draws: false,
+                    }),
+                    Err(_) => unknown = Some(format!("nvidia-smi names no process: {}", short(value))),
+                }
+            }
+            "Type" => last(&mut found, |p| p.draws = value == "G"),
+            "Name" => last(&mut found, |p| p.name = short(value)),
+            "Used GPU Memory" => last(&mut found, |p| p.memory = mib(value)),
+            _ if line.contains(NO_DEVICE) => told = true,
+            "GPU instance ID"
+            | "Compute instance ID"
+            | "Attached GPUs"
+            | "Timestamp"
+            | "Driver Version"
+            | "CUDA Version" => {}
+            _ if key.starts_with("GPU ") || line.contains("NVSMI LOG") => {}
+            _ => other = Some(*line),
+        }
+    }
+    match (unknown, section.code) {
+        (Some(why), Some(_)) => Err(why),
+        (None, Some(_)) if told => Ok(found),
+        (_, Some(code)) => Err(match other {
+            Some(line) => format!("nvidia-smi: {}", short(line.trim())),
+            None if super::ended(code) => "nvidia-smi does not answer".to_owned(),
+            None => format!("nvidia-smi ended with code {code}"),
+        }),
+        (_, None) => Err("nvidia-smi did not answer in time".to_owned()),
+    }
+}
+
+fn last(found: &mut [GpuProcess], set: impl FnOnce(&mut GpuProcess)) {
+    if let Some(process) = found.last_mut() {
+        set(process);
+    }
 }
 
 /// A number, unless the tool has a word for "unknown" in its place: `[N/A]`, `N/A`, `[Not Supported]`, `[Insufficient Permissions]`, `ERR!` and more.

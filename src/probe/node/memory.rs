@@ -3,13 +3,16 @@
 use crate::domain::event::{Facts, Subject};
 use crate::domain::memory::MemoryFacts;
 use crate::domain::problem::Problem;
-use crate::domain::units::Bytes;
+use crate::domain::units::{Bytes, Percent};
 
 use super::super::absent;
-use super::super::sections::Sections;
+use super::super::sections::{Section, Sections};
 use super::{Part, known};
 
-/// Reads `@@ memory`.
+/// What programs and the kernel hold that is no page cache.
+const HELD: [&str; 5] = ["AnonPages", "Shmem", "SUnreclaim", "KernelStack", "PageTables"];
+
+/// Reads `@@ memory`, `@@ pressure` and `@@ load`.
 pub fn parse(sections: &Sections) -> Option<Part> {
     let section = sections.get("memory")?;
     let read = |name: &str| {
@@ -34,5 +37,27 @@ pub fn parse(sections: &Sections) -> Option<Part> {
         swap_used: read("SwapTotal")
             .zip(read("SwapFree"))
             .map(|(total, free)| total.minus(free)),
+        held: HELD
+            .iter()
+            .map(|name| read(name))
+            .try_fold(Bytes(0), |sum, part| Some(Bytes(sum.0.saturating_add(part?.0)))),
+        pressure: sections.get("pressure").and_then(pressure),
+        load: sections.get("load").and_then(load),
     })))
+}
+
+/// `some avg10=0.00 avg60=… avg300=… total=…` of /proc/pressure/memory, which a kernel without PSI lacks.
+fn pressure(section: &Section) -> Option<Percent> {
+    let some = section.lines.iter().find_map(|l| l.strip_prefix("some "))?;
+    let ten = some.split_whitespace().find_map(|w| w.strip_prefix("avg10="))?;
+    finite(ten).map(Percent)
+}
+
+/// The first number of /proc/loadavg.
+fn load(section: &Section) -> Option<f32> {
+    section.lines.first()?.split_whitespace().next().and_then(finite)
+}
+
+fn finite(word: &str) -> Option<f32> {
+    word.parse().ok().filter(|n: &f32| n.is_finite())
 }

@@ -1,16 +1,20 @@
-//! The node probe: memory, GPUs, containers, listening sockets and interfaces in one command.
+//! The node probe: memory, GPUs, containers, listening sockets, interfaces and disks.
 //!
-//! The script (`node.sh`) prints sections, see [`super::sections`]; each says how its tool ended, so that a missing tool or a refusal costs one subject
-//! and not the others.
+//! One script answers once, or goes on as a stream of records (see [`stream`]); each subject's part of it stands beside its reader. It prints sections, see
+//! [`super::sections`]; each says how its tool ended, so that a missing tool or a refusal costs one subject and not the others.
 
+mod amd;
 mod containers;
+mod disk;
+mod fabric;
 mod gpus;
-mod interfaces;
 mod memory;
 mod sockets;
+pub mod stream;
 
 use std::time::Duration;
 
+use crate::domain::cadence;
 use crate::domain::command::{Command, Output};
 use crate::domain::event::{Facts, Subject};
 use crate::domain::problem::Problem;
@@ -18,18 +22,86 @@ use crate::domain::problem::Problem;
 use super::sections::Sections;
 use super::{Found, absent, failure, plain};
 
-/// Id of the script.
+/// Id of the script where it answers once.
 pub const ID: &str = "probe.node";
 
-/// Asks a node. `container` is the configured name; `ports` are those on which it matters who listens.
-#[must_use]
-pub fn command(docker: &str, container: &str, ports: &[u16], limit: Duration) -> Command {
-    let mut args = vec![docker.to_owned(), container.to_owned()];
-    args.extend(ports.iter().map(u16::to_string));
-    Command::script(ID, include_str!("node.sh"), args, limit)
+/// Id of the script where it goes on.
+pub const STREAM_ID: &str = "probe.stream";
+
+/// The mark of a single answer.
+const ONCE: &str = "once";
+
+/// The script: what all parts use, the parts, and what runs them.
+const SCRIPT: &str = concat!(
+    include_str!("frame.sh"),
+    include_str!("memory.sh"),
+    include_str!("fabric.sh"),
+    include_str!("sockets.sh"),
+    include_str!("containers.sh"),
+    include_str!("gpus.sh"),
+    include_str!("apps.sh"),
+    include_str!("disk.sh"),
+    include_str!("main.sh"),
+);
+
+/// Longest time for one tool of a single answer: two of them can hang before the answer itself is over time.
+const TOOL_LIMIT: Duration = Duration::from_secs(4);
+
+/// What a node is asked about.
+#[derive(Debug, Clone, Copy)]
+pub struct Ask<'a> {
+    /// Docker's program, of one or several words.
+    pub docker: &'a str,
+    /// Name of the configured container.
+    pub container: &'a str,
+    /// Folder of the model cache on the node; `None` for the hub's own.
+    pub cache: Option<&'a str>,
+    /// Ports on which it matters who listens.
+    pub ports: &'a [u16],
 }
 
-/// Reads its output. Each of the five subjects comes out once, as a value or as [`Facts::Absent`].
+/// Asks a node once.
+#[must_use]
+pub fn command(ask: Ask<'_>, limit: Duration) -> Command {
+    script(ID, ONCE, ask, limit, limit.min(TOOL_LIMIT))
+}
+
+/// Asks a node for as long as there is a connection. `mark` stands before each line of its records; `limit` bounds the start, and each tool.
+#[must_use]
+pub fn watch(ask: Ask<'_>, mark: &str, limit: Duration) -> Command {
+    script(STREAM_ID, mark, ask, limit, limit).follow()
+}
+
+fn script(id: &'static str, mark: &str, ask: Ask<'_>, limit: Duration, tool: Duration) -> Command {
+    let paces = [
+        cadence::MEMORY_EVERY,
+        cadence::GPUS_EVERY,
+        cadence::DOCKER_EVERY,
+        cadence::CONTAINERS_EVERY,
+        cadence::SOCKETS_EVERY,
+        cadence::FABRIC_EVERY,
+        cadence::DISK_EVERY,
+        cadence::AMD_EVERY,
+        cadence::AGAIN_EVERY,
+        tool,
+    ];
+    let mut args = vec![
+        mark.to_owned(),
+        ask.docker.to_owned(),
+        ask.container.to_owned(),
+        ask.cache.unwrap_or_default().to_owned(),
+    ];
+    args.extend(paces.map(|pace| pace.as_secs().max(1).to_string()));
+    args.extend(ask.ports.iter().map(u16::to_string));
+    Command::script(id, SCRIPT, args, limit)
+}
+
+/// Whether a tool's exit code says that it was ended for taking too long: 128 and SIGTERM or SIGKILL.
+fn ended(code: u32) -> bool {
+    matches!(code, 143 | 137)
+}
+
+/// Reads a single answer. Each of its five subjects comes out once, as a value or as [`Facts::Absent`].
 #[must_use]
 pub fn parse(output: &Output) -> Found {
     let text = plain(output);
@@ -48,10 +120,10 @@ pub fn parse(output: &Output) -> Found {
         }
     };
     add(Subject::Memory, memory::parse(&sections));
-    add(Subject::Gpus, gpus::parse(&sections, &groups));
+    add(Subject::Gpus, gpus::parse(&sections));
     add(Subject::Containers, containers::parse(&sections));
     add(Subject::Sockets, sockets::parse(&sections, &groups));
-    add(Subject::Fabric, interfaces::parse(&sections));
+    add(Subject::Fabric, fabric::parse(&sections));
     found
 }
 
@@ -63,8 +135,8 @@ struct Groups(Vec<(u32, String)>);
 
 impl Groups {
     fn read(sections: &Sections) -> Self {
-        let lines = sections.get("cgroups").map(|s| s.lines.as_slice()).unwrap_or_default();
-        let pairs = lines.iter().filter_map(|line| {
+        let lines = sections.all("cgroups").flat_map(|s| s.lines.iter());
+        let pairs = lines.filter_map(|line| {
             let (pid, group) = line.split_once(' ')?;
             Some((pid.parse().ok()?, container_id(group)?.to_owned()))
         });
@@ -114,7 +186,20 @@ mod tests {
 
     #[test]
     fn the_command_carries_its_arguments() {
-        let c = command("docker", "vllm-qwen35", &[6379, 8000], Duration::from_secs(10));
-        assert_eq!(c.line(), "probe.node docker vllm-qwen35 6379 8000");
+        let ask = Ask {
+            docker: "sudo -n docker",
+            container: "vllm-qwen35",
+            cache: None,
+            ports: &[6379, 8000],
+        };
+        let limit = Duration::from_secs(10);
+        assert_eq!(
+            command(ask, limit).line(),
+            "probe.node once 'sudo -n docker' vllm-qwen35 '' 2 2 15 5 5 10 60 20 15 4 6379 8000"
+        );
+        assert_eq!(
+            watch(ask, "ab12", limit).line(),
+            "probe.stream ab12 'sudo -n docker' vllm-qwen35 '' 2 2 15 5 5 10 60 20 15 10 6379 8000"
+        );
     }
 }

@@ -6,8 +6,9 @@ use ratatui::style::Style;
 
 use crate::domain::NodeId;
 use crate::domain::container::{Container, ContainerState};
+use crate::domain::event::Subject;
 use crate::domain::load::Transport;
-use crate::model::schedule::NODE_EVERY;
+use crate::model::schedule::every;
 use crate::view::Scene;
 use crate::view::age::Age;
 use crate::view::look::Look;
@@ -27,7 +28,11 @@ pub(super) fn add<'a>(scene: &Scene<'a>, id: NodeId, row: &mut Row<'a>, dense: b
         row.put(0, if dense { format!("container {text}") } else { text }, look.dim());
         return;
     }
-    let age = Age::of(&seen.containers, NODE_EVERY, scene.now.stamp);
+    let age = Age::of(
+        &seen.containers,
+        every(scene.state, id, Subject::Containers),
+        scene.now.stamp,
+    );
     let Some(container) = standing::container(scene.state, id) else {
         let text = if dense {
             format!("no {name}")
@@ -59,7 +64,11 @@ pub(super) fn word(scene: &Scene<'_>, id: NodeId) -> (String, Style) {
     let Some(seen) = scene.state.observed.node(id) else {
         return (NOTHING.to_owned(), look.dim());
     };
-    let age = Age::of(&seen.containers, NODE_EVERY, scene.now.stamp);
+    let age = Age::of(
+        &seen.containers,
+        every(scene.state, id, Subject::Containers),
+        scene.now.stamp,
+    );
     let (text, style) = match (seen.containers.value(), standing::container(scene.state, id)) {
         (None, _) => (NOTHING.to_owned(), look.dim()),
         (Some(_), None) => ("no container".to_owned(), look.dim()),

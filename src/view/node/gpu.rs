@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use crate::domain::NodeId;
+use crate::domain::event::Subject;
 use crate::domain::gpu::{Gpu, GpuFacts};
 use crate::domain::units::Bytes;
-use crate::model::schedule::NODE_EVERY;
+use crate::model::schedule::every;
 use crate::view::Scene;
 use crate::view::age::Age;
 use crate::view::look::Look;
@@ -31,7 +32,7 @@ pub(super) fn rows<'a>(scene: &Scene<'a>, id: NodeId) -> Vec<Row<'a>> {
     };
     match seen.gpus.value() {
         Some(facts) if facts.gpus.len() > 1 && facts.gpus.len() <= ROWS => {
-            let age = Age::of(&seen.gpus, NODE_EVERY, scene.now.stamp);
+            let age = Age::of(&seen.gpus, every(scene.state, id, Subject::Gpus), scene.now.stamp);
             let name = |g: &Gpu| format!("{:<9}", format!("gpu {}", g.index));
             facts.gpus.iter().map(|g| one(scene.look, g, name(g), age)).collect()
         }
@@ -51,7 +52,7 @@ fn single<'a>(scene: &Scene<'a>, id: NodeId, dense: bool) -> Row<'a> {
     let Some(seen) = scene.state.observed.node(id) else {
         return row;
     };
-    let age = Age::of(&seen.gpus, NODE_EVERY, scene.now.stamp);
+    let age = Age::of(&seen.gpus, every(scene.state, id, Subject::Gpus), scene.now.stamp);
     let Some(facts) = seen.gpus.value() else {
         row.put(0, name, look.label());
         row.put(0, unknown(&seen.gpus), look.dim());

@@ -3,11 +3,13 @@
 use ratatui::style::Style;
 
 use crate::domain::NodeId;
-use crate::domain::gpu::{Gpu, GpuFacts};
+use crate::domain::event::Subject;
+use crate::domain::gpu::GpuFacts;
 use crate::domain::memory::MemoryFacts;
 use crate::domain::observed::NodeObserved;
 use crate::domain::units::Bytes;
-use crate::model::schedule::NODE_EVERY;
+use crate::model::facts::memory_alarm;
+use crate::model::schedule::every;
 use crate::view::Scene;
 use crate::view::age::Age;
 use crate::view::look::Look;
@@ -22,6 +24,12 @@ const HIGH: f64 = 0.90;
 /// Share in use from which the host may be lost: Ray's memory monitor kills at 95 %, and a Spark without free memory no longer answers.
 const FULL: f64 = 0.95;
 
+/// Share of the time waited for memory that is worth a word.
+const PRESSED: f32 = 1.0;
+
+/// Width in which all numbers stand in one row.
+const WHOLE: u16 = 76;
+
 /// Width from which the bar is worth more than what stands behind it.
 const ROOM: u16 = 44;
 
@@ -30,24 +38,44 @@ pub(super) fn rows<'a>(scene: &Scene<'a>, id: NodeId, width: u16, dense: bool) -
     let Some(seen) = scene.state.observed.node(id) else {
         return Vec::new();
     };
-    let unified = seen
-        .gpus
-        .value()
-        .is_some_and(|g| !g.gpus.is_empty() && g.gpus.iter().all(Gpu::unified));
-    let dedicated = seen
-        .gpus
-        .value()
-        .is_some_and(|g| g.gpus.iter().any(|gpu| !gpu.unified()));
+    let unified = seen.gpus.value().is_some_and(GpuFacts::all_unified);
+    let dedicated = seen.gpus.value().is_some_and(|g| g.gpus.iter().any(|gpu| !gpu.unified));
+    let alarm = alarm(scene, id);
     if dedicated && dense {
-        return Vec::new();
+        return alarm.into_iter().collect();
     }
     let narrowest = if width < ROOM { 5 } else { 8 };
-    vec![host(scene, seen, unified, dense, narrowest)]
+    let age = Age::of(&seen.memory, every(scene.state, id, Subject::Memory), scene.now.stamp);
+    let mut rows = vec![host(scene, seen, unified, dense, narrowest, age)];
+    if let (Some(m), Some(row)) = (seen.memory.value(), rows.last_mut()) {
+        let second = !dense && width < WHOLE;
+        let mut more = Row::new();
+        let rest = if second { &mut more } else { row };
+        if second {
+            rest.put(0, label("", dense), scene.look.label());
+        }
+        details(scene.look, m, rest);
+        rest.put(6, if unified { "unified" } else { "host" }, scene.look.dim());
+        if second {
+            rows.push(more);
+        }
+    }
+    if let Some(row) = rows.first_mut() {
+        age.note(scene.look, row);
+    }
+    rows.extend(alarm);
+    rows
 }
 
-fn host<'a>(scene: &Scene<'a>, seen: &NodeObserved, unified: bool, dense: bool, narrowest: u16) -> Row<'a> {
+/// Too little is left. It stays when the node no longer answers: then it is the likeliest reason.
+fn alarm<'a>(scene: &Scene<'a>, id: NodeId) -> Option<Row<'a>> {
+    let mut row = Row::new();
+    row.put(0, format!("! {}", memory_alarm(scene.state, id)?), scene.look.bad());
+    Some(row)
+}
+
+fn host<'a>(scene: &Scene<'a>, seen: &NodeObserved, unified: bool, dense: bool, narrowest: u16, age: Age) -> Row<'a> {
     let look = scene.look;
-    let age = Age::of(&seen.memory, NODE_EVERY, scene.now.stamp);
     let mut row = Row::new();
     row.put(0, label("memory", dense), look.label());
     let Some(m) = seen.memory.value() else {
@@ -57,13 +85,16 @@ fn host<'a>(scene: &Scene<'a>, seen: &NodeObserved, unified: bool, dense: bool, 
     let share = share(m.used(), m.total);
     row.bar(1, share, age.tone(look, level(look, share)), (narrowest, 26));
     let size = format!("{}/{}{}", gib(m.used()), gib(m.total), if dense { "G" } else { " GiB" });
+    if !dense {
+        row.put(5, "used", look.dim());
+    }
     row.put(0, size, age.tone(look, look.strong()));
     if let (true, Some(gpus)) = (unified, seen.gpus.value()) {
         held(look, gpus, dense, &mut row);
+        if let Some(rest) = m.unaccounted(gpus.held()) {
+            row.put(3, format!("unaccounted {}", gib(rest)), look.warn());
+        }
     }
-    details(look, m, dense, &mut row);
-    row.put(6, if unified { "unified" } else { "host" }, look.dim());
-    age.note(look, &mut row);
     row
 }
 
@@ -71,23 +102,25 @@ fn host<'a>(scene: &Scene<'a>, seen: &NodeObserved, unified: bool, dense: bool, 
 fn held(look: &Look, gpus: &GpuFacts, dense: bool, row: &mut Row<'_>) {
     let name = if dense { "held" } else { "gpu-held" };
     let (text, style) = match gpus.held() {
-        Some(held) => (size(held, dense), look.text()),
+        Some(held) => (gib(held), look.text()),
         None => (NOTHING.to_owned(), look.dim()),
     };
     row.put(3, format!("{name} {text}"), style);
 }
 
-/// A size with its unit.
-fn size(bytes: Bytes, dense: bool) -> String {
-    format!("{}{}", gib(bytes), if dense { "G" } else { " GiB" })
-}
-
-fn details(look: &Look, m: &MemoryFacts, dense: bool, row: &mut Row<'_>) {
+/// Page cache and free memory, named: with what is used and what the GPU holds they are four numbers, and they need not add up. The unit is the first's.
+fn details(look: &Look, m: &MemoryFacts, row: &mut Row<'_>) {
     if let Some(cached) = m.cached {
-        row.put(4, format!("cache {}", size(cached, dense)), look.dim());
+        row.put(4, format!("cache {}", gib(cached)), look.dim());
+    }
+    if let Some(free) = m.free {
+        row.put(4, format!("free {}", gib(free)), look.dim());
     }
     if let Some(swap) = m.swap_used.filter(|s| s.0 > 0) {
-        row.put(5, format!("swap {}", size(swap, dense)), look.warn());
+        row.put(5, format!("swap {}", gib(swap)), look.warn());
+    }
+    if let Some(waits) = m.pressure.filter(|p| p.0 >= PRESSED) {
+        row.put(4, format!("waits {:.0} %", waits.0), look.warn());
     }
 }
 

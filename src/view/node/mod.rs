@@ -12,8 +12,9 @@ pub(super) mod table;
 use ratatui::layout::Rect;
 
 use crate::domain::NodeId;
+use crate::domain::event::Subject;
 use crate::domain::intent::Pane;
-use crate::model::schedule::NODE_EVERY;
+use crate::model::schedule::every;
 
 use super::Scene;
 use super::age::Age;
@@ -81,7 +82,9 @@ fn title<'a>(scene: &Scene<'a>, id: NodeId, zoomed: bool) -> Row<'a> {
             row.put(5, format!("via {}", hop.name), look.dim());
         }
     }
-    let age = seen.map_or(Age::None, |s| Age::of(&s.memory, NODE_EVERY, scene.now.stamp));
+    let age = seen.map_or(Age::None, |s| {
+        Age::of(&s.memory, every(state, id, Subject::Memory), scene.now.stamp)
+    });
     age.title(look, &mut row);
     if zoomed {
         row.put(4, "z gives the others back", look.dim()).right();

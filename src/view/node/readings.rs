@@ -5,6 +5,7 @@ use crate::domain::observed::VerbFacts;
 use crate::domain::problem::Severity;
 use crate::view::Scene;
 use crate::view::widgets::row::Row;
+use crate::view::words::seconds;
 
 use super::{container, gpu, link, load, memory};
 
@@ -67,6 +68,11 @@ fn problems<'a>(scene: &Scene<'a>, id: NodeId) -> Vec<Row<'a>> {
         };
         let mut row = Row::new();
         row.put(0, format!("! {}", problem.text), style);
+        // Where it is about something that can't be read, since when.
+        if let Some(unread) = node.unread.values().find(|u| u.why == problem.text) {
+            let span = scene.now.stamp.since(unread.since);
+            row.put(1, format!("for {}", seconds(span)), style);
+        }
         if let Some(fix) = &problem.fix {
             row.put(2, fix.as_str(), look.text());
         }

@@ -4,10 +4,11 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use crate::domain::NodeId;
+use crate::domain::event::Subject;
 use crate::domain::gpu::Gpu;
 use crate::domain::intent::Pane;
 use crate::domain::units::Bytes;
-use crate::model::schedule::NODE_EVERY;
+use crate::model::schedule::every;
 use crate::view::Scene;
 use crate::view::age::Age;
 use crate::view::canvas::Canvas;
@@ -123,7 +124,7 @@ fn memory(scene: &Scene<'_>, id: NodeId, row: &mut Row<'_>) {
     let Some(seen) = scene.state.observed.node(id) else {
         return;
     };
-    let age = Age::of(&seen.memory, NODE_EVERY, scene.now.stamp);
+    let age = Age::of(&seen.memory, every(scene.state, id, Subject::Memory), scene.now.stamp);
     let sum = |of: fn(&Gpu) -> Option<Bytes>| {
         let gpus = &seen.gpus.value()?.gpus;
         let add = |sum: Bytes, g: &Gpu| Some(Bytes(sum.0.saturating_add(of(g)?.0)));
@@ -146,7 +147,7 @@ fn gpus(scene: &Scene<'_>, id: NodeId, row: &mut Row<'_>) {
     let Some(seen) = scene.state.observed.node(id) else {
         return;
     };
-    let age = Age::of(&seen.gpus, NODE_EVERY, scene.now.stamp);
+    let age = Age::of(&seen.gpus, every(scene.state, id, Subject::Gpus), scene.now.stamp);
     let gpus = seen.gpus.value().map_or(&[][..], |g| g.gpus.as_slice());
     let busiest = gpus.iter().filter_map(|g| g.utilization.map(|p| p.0)).reduce(f32::max);
     let text = busiest.map_or_else(|| format!("{NOTHING:>3} %"), |b| format!("{b:>3.0} %"));

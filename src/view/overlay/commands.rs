@@ -102,7 +102,7 @@ fn summary(scene: &Scene<'_>, entry: &CommandEntry, width: u16) -> Vec<Line> {
 
 fn is_probe(entry: &CommandEntry) -> bool {
     match entry.purpose {
-        Purpose::Probe(_) => true,
+        Purpose::Probe(_) | Purpose::Watch => true,
         Purpose::Step | Purpose::Log | Purpose::Server => false,
     }
 }

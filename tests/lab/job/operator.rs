@@ -10,11 +10,12 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bringup::config;
 use bringup::domain::NodeId;
+use bringup::domain::event::Subject;
 use bringup::domain::link::LinkState;
 use bringup::drive;
 use bringup::log::Stream;
 use bringup::model::Options;
-use bringup::model::schedule::node_every;
+use bringup::model::schedule::every;
 
 use super::hosts::{self, Lab, wait_for};
 
@@ -212,7 +213,7 @@ fn stands(console: &drive::Console, nodes: &[NodeId]) -> Vec<(String, String)> {
         all.push((format!("node {}", node.0), word(&seen.link)));
         let containers = match seen.containers.reason() {
             Some(why) => format!("absent: {why}"),
-            None if seen.containers.stale(now, node_every(state, *node)) => "stale".to_owned(),
+            None if seen.containers.stale(now, every(state, *node, Subject::Containers)) => "stale".to_owned(),
             None => "fresh".to_owned(),
         };
         all.push((format!("container {}", node.0), containers));

@@ -3,8 +3,9 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::domain::event::{Facts, Subject};
-use crate::domain::fabric::{FabricFacts, Interface};
+use crate::domain::fabric::{FabricFacts, Interface, RdmaPort};
 use crate::domain::problem::Problem;
+use crate::domain::units::Bytes;
 
 use super::super::sections::{Section, Sections};
 use super::super::{absent, short};
@@ -21,6 +22,8 @@ pub fn parse(sections: &Sections) -> Option<Part> {
     for line in &section.lines {
         if let Some(name) = line.strip_prefix("name ") {
             entry(&mut facts, name);
+        } else if let Some(link) = line.strip_prefix("link ") {
+            state(&mut facts, link);
         } else if *line == "infiniband" {
             facts.infiniband = true;
         } else if let Some((name, address)) = ip_line(line) {
@@ -38,6 +41,9 @@ pub fn parse(sections: &Sections) -> Option<Part> {
             add(&mut facts, name, &address.to_string());
         }
     }
+    facts.rdma = lines(sections.get("rdma").filter(|s| s.code.is_some()))
+        .filter_map(rdma)
+        .collect();
     if facts.interfaces.iter().all(|i| i.addresses.is_empty()) {
         let why = match section
             .lines
@@ -61,10 +67,50 @@ fn entry<'f>(facts: &'f mut FabricFacts, name: &str) -> Option<&'f mut Interface
     if !facts.interfaces.iter().any(|i| i.name == name) {
         facts.interfaces.push(Interface {
             name: name.clone(),
-            addresses: Vec::new(),
+            ..Interface::default()
         });
     }
     facts.interfaces.iter_mut().find(|i| i.name == name)
+}
+
+/// `NAME STATE SPEED MTU`, with a dash for what can't be read; a port without a link has the speed -1.
+fn state(facts: &mut FabricFacts, link: &str) {
+    let mut words = link.split_whitespace();
+    let Some(interface) = words.next().and_then(|name| entry(facts, name)) else {
+        return;
+    };
+    interface.state = words.next().and_then(told);
+    interface.speed = words.next().and_then(|speed| speed.parse().ok());
+    interface.mtu = words.next().and_then(|mtu| mtu.parse().ok());
+}
+
+/// A word of the kernel, unless it has none.
+fn told(word: &str) -> Option<String> {
+    (word != "-" && !word.is_empty()).then(|| short(word))
+}
+
+/// `DEVICE|PORT|STATE|RATE|LAYER|INTERFACE|SENT|RECEIVED|DOWNS`, the two amounts in words of four bytes (the kernel's sysfs-class-infiniband).
+fn rdma(line: &str) -> Option<RdmaPort> {
+    let mut fields = line.split('|');
+    let device = short(fields.next()?);
+    let port = fields.next()?.parse().ok()?;
+    // `4: ACTIVE`
+    let state = fields.next().map(|s| s.split_once(": ").map_or(s, |(_, word)| word));
+    let (rate, layer, interface) = (fields.next(), fields.next(), fields.next());
+    let mut number = || fields.next()?.parse::<u64>().ok();
+    let (sent, received, downs) = (number(), number(), number());
+    let bytes = |words: Option<u64>| words.map(|n| Bytes(n.saturating_mul(4)));
+    Some(RdmaPort {
+        device,
+        port,
+        state: state.and_then(told),
+        rate: rate.and_then(told),
+        layer: layer.and_then(told),
+        interface: interface.and_then(told),
+        sent: bytes(sent),
+        received: bytes(received),
+        downs,
+    })
 }
 
 fn add(facts: &mut FabricFacts, name: &str, address: &str) {

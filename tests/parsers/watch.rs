@@ -1,0 +1,207 @@
+//! The node's script as a stream, run for real by the shells of this machine, with stand-ins for the tools.
+#![cfg(target_os = "linux")]
+
+use std::io::Read as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Child, Command as Process, Stdio};
+use std::time::{Duration, Instant};
+
+use bringup::domain::Stamp;
+use bringup::domain::event::{Facts, Subject};
+use bringup::domain::units::Bytes;
+use bringup::probe::node;
+use bringup::probe::node::stream::{Reader, Reading};
+
+use crate::scripts::{ask, shells, tool};
+
+const MARK: &str = "5f3a";
+
+/// Longest wait for what must come.
+const PATIENCE: Duration = Duration::from_secs(40);
+
+/// A Spark's nvidia-smi, which goes on.
+const NVIDIA: &str = r#"case $* in
+*--query-gpu*) what=gpus ;;
+*PIDS*) what=apps ;;
+*) exit 9 ;;
+esac
+case $* in *"-l 2"*) ;; *) exit 9 ;; esac
+while :; do
+  if [ "$what" = gpus ]; then
+    echo '2, 0, 00000000:06:00.0, Disabled, NVIDIA H200, 95, 21581, 143771, 636.34, 52'
+    echo '2, 1, 00000000:07:00.0, Disabled, NVIDIA H200, 0, 0, 143771, 120.02, 36'
+  else
+    printf '\n==============NVSMI LOG==============\n\nTimestamp : now\nDriver Version : 580\nCUDA Version : 13\n\nAttached GPUs : 2\n'
+    printf 'GPU 00000000:06:00.0\n    Processes\n        Process ID : 1\n            Type : C\n            Name : a: b\n            Used GPU Memory : 21572 MiB\n\n'
+    printf 'GPU 00000000:07:00.0\n    Processes : None\n\n'
+  fi
+  sleep 2
+done
+"#;
+
+/// A running script, ended with all that it started.
+struct Running {
+    child: Child,
+    reader: Reader,
+    begun: Instant,
+}
+
+impl Running {
+    fn start(shell: &[&str], docker: &str, limit: Duration, tools: &Path) -> Self {
+        let command = node::watch(ask(docker, &[]), MARK, limit);
+        let path = format!("{}:{}", tools.display(), std::env::var("PATH").unwrap());
+        let child = Process::new(shell[0])
+            .args(&shell[1..])
+            .args(["-c", &command.render()])
+            .env("PATH", path)
+            .env("HOME", tools)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        Self {
+            child,
+            reader: Reader::new(MARK, limit, Stamp(0)),
+            begun: Instant::now(),
+        }
+    }
+
+    /// Reads until `enough` says so.
+    fn until(&mut self, mut enough: impl FnMut(&Reading) -> bool) {
+        let mut out = self.child.stdout.take().unwrap();
+        let mut bytes = [0; 4096];
+        loop {
+            assert!(self.begun.elapsed() < PATIENCE, "it did not say what was waited for");
+            let n = out.read(&mut bytes).unwrap();
+            assert!(n > 0, "it ended");
+            let now = Stamp(u64::try_from(self.begun.elapsed().as_millis()).unwrap());
+            let found = self.reader.feed(&bytes[..n], now);
+            if found.iter().any(&mut enough) {
+                self.child.stdout = Some(out);
+                return;
+            }
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let group = format!("-{}", self.child.id());
+        let _ = Process::new("kill")
+            .args(["-s", "KILL", "--", &group])
+            .stderr(Stdio::null())
+            .status();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn the_stream_tells_of_every_subject_in_whole_records() {
+    let folder = tempfile::tempdir().unwrap();
+    let id = "a".repeat(64);
+    let docker = format!(
+        r#"case $1 in
+ps) echo '{id}|vllm-qwen35|Up 3 hours|sparks' ;;
+inspect)
+  echo asked >>"$HOME/inspected"
+  echo '{{"id":"{id}","name":"/vllm-qwen35","image":"img","status":"running","code":0,"oom":false,"pid":400,"started":"2020-01-01T00:00:00Z","restarts":2,"labels":{{}}}}'
+  ;;
+esac
+"#
+    );
+    tool(folder.path(), "docker", &docker);
+    tool(folder.path(), "nvidia-smi", NVIDIA);
+    for (n, shell) in shells().into_iter().enumerate() {
+        let _ = std::fs::remove_file(folder.path().join("inspected"));
+        let mut running = Running::start(&shell, "docker", Duration::from_secs(10), folder.path());
+        let mut seen: Vec<Subject> = Vec::new();
+        let mut listed = 0;
+        running.until(|reading| {
+            assert_eq!(reading.problems, [], "{shell:?}");
+            for fact in &reading.facts {
+                match fact {
+                    Facts::Memory(m) => assert!(m.total.0 > 0 && m.held.is_some() && m.load.is_some(), "{m:?}"),
+                    Facts::Gpus(g) => {
+                        assert_eq!((g.gpus.len(), g.held()), (2, Some(Bytes::from_mib(21_572))), "{g:?}");
+                        assert_eq!(g.processes[0].name, "a: b");
+                    }
+                    Facts::Containers(c) => {
+                        assert_eq!(c.containers[0].restarts, 2);
+                        listed += 1;
+                    }
+                    Facts::Fabric(f) => assert!(f.with_address("127.0.0.1").is_some(), "{f:?}"),
+                    Facts::Disk(d) => assert!(d.disks[0].total.0 > 0 && d.cache_unknown.is_some(), "{d:?}"),
+                    Facts::Sockets(_) => {}
+                    other => panic!("{other:?}"),
+                }
+            }
+            if !seen.contains(&reading.what) {
+                seen.push(reading.what);
+            }
+            // The second list comes a while later: once is enough.
+            seen.len() == 6 && (listed == 2 || n > 0)
+        });
+        assert_eq!(running.reader.torn(), 0, "{shell:?}");
+        // The kernel knows no such container, so Docker is asked again at once; what it says of the container is asked once.
+        let inspected = std::fs::read_to_string(folder.path().join("inspected")).unwrap();
+        assert_eq!(inspected, "asked\n", "{shell:?}");
+    }
+}
+
+#[test]
+fn a_tool_that_hangs_keeps_no_other_reading_back_and_is_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    tool(folder.path(), "docker", "echo $$ >\"$HOME/hangs\"\nexec sleep 1000\n");
+    tool(folder.path(), "nvidia-smi", "exec sleep 1000\n");
+    for shell in shells() {
+        let mut running = Running::start(&shell, "docker", Duration::from_secs(1), folder.path());
+        let mut told = None;
+        let mut after = 0;
+        running.until(|reading| {
+            match (reading.what, &reading.facts[..]) {
+                (Subject::Containers, [Facts::Absent { why, .. }]) => told = Some(why.clone()),
+                (Subject::Memory, _) if told.is_some() => after += 1,
+                _ => {}
+            }
+            after == 2
+        });
+        assert_eq!(told.as_deref(), Some("docker does not answer"), "{shell:?}");
+        let hung = std::fs::read_to_string(folder.path().join("hangs")).unwrap();
+        let still = std::fs::read_to_string(format!("/proc/{}/cmdline", hung.trim())).unwrap_or_default();
+        assert!(
+            !still.contains("1000"),
+            "{shell:?}: the client that hung is still there"
+        );
+    }
+}
+
+#[test]
+fn what_the_script_started_ends_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    tool(folder.path(), "docker", "exit 1\n");
+    tool(folder.path(), "nvidia-smi", NVIDIA);
+    for shell in shells() {
+        let mut running = Running::start(&shell, "docker", Duration::from_secs(10), folder.path());
+        running.until(|reading| reading.what == Subject::Gpus);
+        let script = running.child.id().to_string();
+        // The wrapper ends the group with this signal; the script's own shell alone must be enough where there is no setsid.
+        let signal = ["-s", "TERM", script.as_str()];
+        assert!(Process::new("kill").args(signal).status().unwrap().success());
+        // Nobody reads any more: what goes on is told so by the next thing that it says.
+        drop(running.child.stdout.take());
+        running.child.wait().unwrap();
+        let begun = Instant::now();
+        while Process::new("pgrep")
+            .args(["-g", &script])
+            .stdout(Stdio::null())
+            .status()
+            .is_ok_and(|s| s.success())
+        {
+            assert!(begun.elapsed() < PATIENCE, "{shell:?}: something is left");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+}
