@@ -11,7 +11,7 @@ pub const GPUS_EVERY: Duration = Duration::from_secs(2);
 /// AMD's tools, where nvidia-smi is not there: each look is a start of Python.
 pub const AMD_EVERY: Duration = Duration::from_secs(20);
 /// Docker itself. Its client is the dearest program of all, so it is asked when the kernel has something new, and this often in any case.
-pub const DOCKER_EVERY: Duration = Duration::from_secs(15);
+pub const DOCKER_EVERY: Duration = Duration::from_secs(20);
 /// What the kernel knows of containers: control groups and first processes. Where it can't tell, Docker is asked at this pace.
 pub const CONTAINERS_EVERY: Duration = Duration::from_secs(5);
 /// Listening sockets.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::diagnose::{self, Cause, Fact, FactName, Judged, Kind, Place, Step, rank, read_output};
 use crate::domain::container::{Container, ContainerState};
+use crate::domain::event::Subject;
 use crate::domain::link::{LinkErrorKind, LinkState};
 use crate::domain::load::Stage;
 use crate::domain::problem::{Problem, Verdict};
@@ -15,11 +16,8 @@ use crate::domain::{NodeId, Now, Reading, Stamp, StepId, Wall};
 use crate::plan::{Condition, StepKind, StepState, explain, judge};
 
 use super::run;
-use super::schedule::{HEALTH_EVERY, node_every, ray_every};
+use super::schedule::{HEALTH_EVERY, every, ray_every};
 use super::state::{Started, State};
-
-/// Share of its memory below which a host is near its end: Ray's memory monitor and earlyoom have killed long before.
-const MEMORY_FLOOR: u64 = 32;
 
 /// Times that Docker may start a container anew before it is worth a warning.
 const RESTARTS: u32 = 3;
@@ -257,7 +255,7 @@ fn containers(state: &State, node: NodeId) -> Vec<Judged> {
     let Some(seen) = state.observed.node(node) else {
         return Vec::new();
     };
-    if current(state, &seen.containers, node_every(state, node)).is_none() {
+    if current(state, &seen.containers, every(state, node, Subject::Containers)).is_none() {
         return Vec::new();
     }
     let container = own_container(state, node);
@@ -303,8 +301,8 @@ fn containers(state: &State, node: NodeId) -> Vec<Judged> {
 /// Whether a host's memory is near its end.
 fn memory(state: &State, node: NodeId) -> Option<Judged> {
     let seen = state.observed.node(node)?;
-    let memory = current(state, &seen.memory, node_every(state, node))?;
-    let low = memory.available.0 < memory.total.0 / MEMORY_FLOOR;
+    let memory = current(state, &seen.memory, every(state, node, Subject::Memory))?;
+    let low = memory.available < state.config.watch.memory_floor;
     if !low {
         return Some(Judged::Not(FactName::MemoryFloor, Some(node)));
     }

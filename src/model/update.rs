@@ -93,7 +93,8 @@ pub fn update(state: &mut State, event: Event) -> Vec<Effect> {
 fn changes_cluster(kind: &EventKind) -> bool {
     match kind {
         EventKind::Link(_) | EventKind::Facts(_) | EventKind::Server(_) | EventKind::Tick => true,
-        EventKind::ProbeFailed { .. }
+        EventKind::Pace { .. }
+        | EventKind::ProbeFailed { .. }
         | EventKind::Problems(_)
         | EventKind::CommandStarted(_)
         | EventKind::CommandDone(_)

@@ -5,16 +5,18 @@ use std::time::Duration;
 
 use bringup::domain::bench::{BenchEvent, Tally};
 use bringup::domain::container::ContainerState;
+use bringup::domain::event::Subject;
 use bringup::domain::gpu::GpuFacts;
 use bringup::domain::intent::Pane;
 use bringup::domain::link::{LinkError, LinkErrorKind, LinkState};
 use bringup::domain::load::LineFact;
 use bringup::domain::problem::Problem;
 use bringup::domain::serving::Health;
+use bringup::domain::units::{Bytes, Percent};
 use bringup::domain::{NodeId, Now, Reading, Source, Stamp};
 use bringup::log::LogWindows;
 use bringup::model::State;
-use bringup::model::state::{LastError, Notice, ServingState};
+use bringup::model::state::{LastError, Notice, ServingState, Unread};
 use bringup::view::Glyphs;
 
 use crate::build::*;
@@ -112,6 +114,23 @@ fn node() {
         Problem::warning("nvidia-smi answered late"),
         Problem::warning("x"),
     ];
+    let mut short = loading(example());
+    if let Reading::Known { value, .. } = &mut short.observed.nodes[0].memory {
+        // A process that is gone has left 33 GiB, and the node comes to its limit.
+        value.available = Bytes::from_mib(3_174);
+        value.free = Some(Bytes::from_mib(1_126));
+        value.cached = Some(Bytes::from_mib(2_253));
+        value.pressure = Some(Percent(12.0));
+    }
+    if let Reading::Known { value, .. } = &mut short.observed.nodes[0].gpus {
+        value.processes[0].memory = Some(Bytes::from_mib(79_000));
+    }
+    let hangs = "docker does not answer".to_owned();
+    short.nodes[0].problems = vec![Problem::error(hangs.clone())];
+    let since = ago(123).stamp;
+    short.nodes[0]
+        .unread
+        .insert(Subject::Containers, Unread { why: hangs, since });
     let mut many = loading(example());
     many.observed.nodes[0].gpus = read(GpuFacts {
         gpus: (0..8).map(|i| h200(i, 71 + u64::from(i))).collect(),
@@ -141,6 +160,7 @@ fn node() {
             bare("refused", down),
             with_logs("container killed, load failed", dead),
             with_logs("silent and stale", stale),
+            with_logs("short of memory, and Docker hangs", short),
         ],
     );
 }

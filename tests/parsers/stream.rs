@@ -67,7 +67,7 @@ fn every_subject_comes_out_of_a_whole_stream() {
     }
     assert_eq!(
         readings[4].every,
-        Duration::from_millis(15_240),
+        Duration::from_millis(20_240),
         "the pause and the look itself"
     );
 }
@@ -180,7 +180,7 @@ fn a_tool_that_hangs_is_told_once_and_only_while_the_node_speaks() {
             (8, Subject::Gpus, "nvidia-smi does not answer"),
             (34, Subject::Sockets, "/proc does not answer"),
             (44, Subject::Fabric, "ip does not answer"),
-            (54, Subject::Containers, "docker does not answer"),
+            (64, Subject::Containers, "docker does not answer"),
         ]
     );
     let again = records("containers");

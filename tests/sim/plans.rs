@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use bringup::domain::command::{Command, Exit, Limit};
 use bringup::domain::effect::RunOutcome;
-use bringup::domain::event::ProbeId;
+use bringup::domain::event::{ProbeId, Subject};
 use bringup::domain::intent::Action;
 use bringup::domain::step::StepOutcome;
-use bringup::domain::{NodeId, Wall};
+use bringup::domain::{NodeId, Stamp, Wall};
 use bringup::engine::{self, Start};
 use bringup::plan::{StepState, StepStatus};
+use bringup::probe;
 use bringup::probe::logs::{Follower, Place};
 
 use crate::client::{LONG, until};
@@ -27,6 +28,40 @@ async fn the_console_logs_in_by_the_config_that_the_cluster_wrote() {
     }
     let refused = console.node(NodeId(0)).tunnel("127.0.0.1", 8000).await;
     assert!(refused.is_err());
+    console.close().await;
+    cluster.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_of_the_demo_speaks_the_stream_of_readings() {
+    let cluster = cluster(30.0).await;
+    let console = Console::connect(&cluster).await;
+    let ask = probe::node::Ask {
+        docker: "docker",
+        container: "vllm-qwen35",
+        cache: None,
+        ports: &[8000],
+    };
+    let command = probe::node::watch(ask, "5f3a", LONG);
+    let (sink, mut chunks) = tokio::sync::mpsc::channel(64);
+    let following = console.node(NodeId(0)).follow(&command, sink).await;
+    let mut reader = probe::node::stream::Reader::new("5f3a", LONG, Stamp(0));
+    let mut seen = std::collections::BTreeSet::new();
+    let mut memory = 0;
+    let all = tokio::time::timeout(LONG, async {
+        // A second reading of memory: it goes on.
+        while seen.len() < 6 || memory < 2 {
+            let chunk = chunks.recv().await.unwrap();
+            for reading in reader.feed(&chunk.bytes, Stamp(1)) {
+                assert_eq!(reading.problems, [], "{:?}", reading.what);
+                seen.insert(reading.what);
+                memory += usize::from(reading.what == Subject::Memory);
+            }
+        }
+    });
+    all.await.unwrap();
+    assert_eq!(reader.torn(), 0);
+    drop(following);
     console.close().await;
     cluster.shutdown().await;
 }

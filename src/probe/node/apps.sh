@@ -57,7 +57,9 @@ apps_loop() {
       } | apps_read &
       reader=$!
       wait "$reader"
+      pause "$again_every"
+    else
+      pause "$disk_every"
     fi
-    pause "$again_every"
   done
 }

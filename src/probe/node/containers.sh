@@ -50,11 +50,13 @@ containers() {
   put "@= $code"
 }
 
-# What the kernel knows of containers without Docker: their control groups, and whether their first processes are there.
+# What the kernel knows of containers without Docker: their control groups.
+usual='/sys/fs/cgroup/system.slice/docker-*.scope/ /sys/fs/cgroup/docker/*/ /sys/fs/cgroup/pids/system.slice/docker-*.scope/ /sys/fs/cgroup/pids/docker/*/'
+places=
 running() {
   set +f
-  set -- /sys/fs/cgroup/system.slice/docker-*.scope/ /sys/fs/cgroup/docker/*/ /sys/fs/cgroup/pids/system.slice/docker-*.scope/ \
-    /sys/fs/cgroup/pids/docker/*/ /sys/fs/cgroup/machine.slice/libpod-*.scope/
+  # shellcheck disable=SC2086
+  set -- ${places:-$usual}
   set -f
   count=0
   for group in "$@"; do
@@ -63,21 +65,43 @@ running() {
   kernel="$*"
 }
 
+# Where the control groups of containers are, as the one of container $id with the first process $pid says: its path with any other id.
+place() {
+  while IFS=: read -r number kind path; do
+    case $kind-$path in
+      "-"*"$id"* | pids-*"$id"*) ;;
+      *) continue ;;
+    esac
+    for root in /sys/fs/cgroup /sys/fs/cgroup/pids /sys/fs/cgroup/unified; do
+      [ -d "$root$path" ] || continue
+      group="$root${path%%"$id"*}*${path##*"$id"}/"
+      # One hierarchy tells it; a container stands in all of them.
+      case " $places " in
+        *" $group "*) ;;
+        *) places="$places $group" ;;
+      esac
+      return
+    done
+  done <"/proc/$pid/cgroup"
+} 2>/dev/null
+
 # The first processes of the containers that run, and whether the kernel's control groups are as many.
 known() {
   first=
   alive=0
+  places=
   IFS=$newline
   for line in $shown; do
-    line=${line#*'"pid":'}
-    line=${line%%,*}
-    case $line in
-      0 | *[!0-9]*) ;;
-      *)
-        first="$first$line$newline"
-        alive=$((alive + 1))
-        ;;
+    id=${line#*'"id":"'}
+    id=${id%%'"'*}
+    pid=${line#*'"pid":'}
+    pid=${pid%%,*}
+    case $pid in
+      '' | 0 | *[!0-9]*) continue ;;
     esac
+    first="$first$pid$newline"
+    alive=$((alive + 1))
+    place
   done
   unset IFS
   running
@@ -92,7 +116,8 @@ containers_loop() {
     start=$now
     containers
     if ! known; then
-      rest "$look_every" "$start"
+      # Without an answer of Docker's there is nothing that the kernel could tell about.
+      [ -n "$listed" ] && rest "$look_every" "$start" || rest "$again_every" "$start"
       tell containers "$start" "$next"
       pause "$next"
       continue

@@ -54,7 +54,7 @@ pause() {
   nap=$!
   wait "$nap"
 }
-ends() { trap 'kill $nap $reader; exit' TERM; }
+ends() { trap 'kill $nap $reader 2>/dev/null; exit' TERM; }
 
 # How long it is until the next look: $1 seconds, or five times as long as the last one took that began at $2, but not above 20; in $next.
 rest() {

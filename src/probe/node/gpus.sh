@@ -95,7 +95,10 @@ gpus_loop() {
       clock
       start=$now
       amd
-      rest "$amd_every" "$start"
+      # What is not there comes with a visit of its owner's, if ever.
+      [ "$code" != 127 ] || again=$disk_every
+      rest "${again:-$amd_every}" "$start"
+      again=
       tell gpus "$start" "$next"
       pause "$next"
     fi

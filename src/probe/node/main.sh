@@ -36,7 +36,7 @@ for loop in gpus apps containers fabric disk; do
   } &
   jobs="$jobs $!"
 done
-trap 'kill $nap $jobs; exit' TERM HUP INT
+trap 'kill $nap $jobs 2>/dev/null; exit' TERM HUP INT
 since=$sockets_every
 while :; do
   clock

@@ -195,11 +195,11 @@ mod tests {
         let limit = Duration::from_secs(10);
         assert_eq!(
             command(ask, limit).line(),
-            "probe.node once 'sudo -n docker' vllm-qwen35 '' 2 2 15 5 5 10 60 20 15 4 6379 8000"
+            "probe.node once 'sudo -n docker' vllm-qwen35 '' 2 2 20 5 5 10 60 20 15 4 6379 8000"
         );
         assert_eq!(
             watch(ask, "ab12", limit).line(),
-            "probe.stream ab12 'sudo -n docker' vllm-qwen35 '' 2 2 15 5 5 10 60 20 15 10 6379 8000"
+            "probe.stream ab12 'sudo -n docker' vllm-qwen35 '' 2 2 20 5 5 10 60 20 15 10 6379 8000"
         );
     }
 }

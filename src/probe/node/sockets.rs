@@ -1,4 +1,4 @@
-//! Listening sockets, from /proc/net/tcp and tcp6.
+//! Listening sockets, from ss, else from /proc/net/tcp and tcp6.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -10,13 +10,19 @@ use super::super::absent;
 use super::super::sections::Sections;
 use super::{Groups, Part, known};
 
-/// Reads `@@ sockets` (`ADDRESS:PORT UID INODE` of state 0A) and `@@ owners` (`INODE PID`).
+/// A socket as one of the two listings has it: where it listens, and its inode.
+type Socket<'a> = (String, u16, &'a str);
+
+/// Reads `@@ listening` (`ss -H -ltne`), else `@@ sockets` (`ADDRESS:PORT UID INODE` of state 0A), and `@@ owners` (`INODE PID`).
 pub fn parse(sections: &Sections, groups: &Groups) -> Option<Part> {
-    let section = sections.get("sockets")?;
+    let (section, read): (_, fn(&str) -> Option<Socket<'_>>) = match sections.get("listening") {
+        Some(section) => (section, listed),
+        None => (sections.get("sockets")?, kernels),
+    };
     if !section.ok() {
         return Some(absent(
             Subject::Sockets,
-            Problem::warning("/proc/net/tcp could not be read"),
+            Problem::warning("the node's listening sockets could not be read"),
         ));
     }
     let owners = sections.get("owners").map(|s| s.lines.as_slice()).unwrap_or_default();
@@ -27,12 +33,8 @@ pub fn parse(sections: &Sections, groups: &Groups) -> Option<Part> {
         })
     };
     let mut listeners: Vec<Listener> = Vec::new();
-    for line in &section.lines {
-        let mut words = line.split_whitespace();
-        let Some((address, port)) = words.next().and_then(socket) else {
-            continue;
-        };
-        let pid: Option<u32> = words.nth(1).filter(|inode| *inode != "0").and_then(owner);
+    for (address, port, inode) in section.lines.iter().filter_map(|line| read(line)) {
+        let pid: Option<u32> = Some(inode).filter(|inode| *inode != "0").and_then(owner);
         let listener = Listener {
             address,
             port,
@@ -52,6 +54,37 @@ pub fn parse(sections: &Sections, groups: &Groups) -> Option<Part> {
     Some(known(Facts::Sockets(SocketFacts { listeners })))
 }
 
+/// A line of ss: state, two queues, where it listens, the peer's place, and words such as `uid:1000` and `ino:26120`.
+fn listed(line: &str) -> Option<Socket<'_>> {
+    let mut words = line.split_whitespace();
+    let (address, port) = words.nth(3)?.rsplit_once(':')?;
+    let port = port.parse().ok()?;
+    // `127.0.0.53%lo`, `[fe80::1]%eth0`: an interface, which says nothing of who is reached.
+    let bare = address.split('%').next()?.trim_start_matches('[').trim_end_matches(']');
+    let address = match bare {
+        "*" => "*".to_owned(),
+        bare => named(bare.parse().ok()?),
+    };
+    let inode = words.find_map(|word| word.strip_prefix("ino:")).unwrap_or("0");
+    Some((address, port, inode))
+}
+
+fn kernels(line: &str) -> Option<Socket<'_>> {
+    let mut words = line.split_whitespace();
+    let (address, port) = socket(words.next()?)?;
+    Some((address, port, words.nth(1).unwrap_or("0")))
+}
+
+/// An address as a person writes it; `*` for every one.
+fn named(address: IpAddr) -> String {
+    let address = address.to_canonical();
+    if address.is_unspecified() {
+        "*".to_owned()
+    } else {
+        address.to_string()
+    }
+}
+
 /// `0100007F:18EB` and its form of 32 digits: the address as words of the machine's byte order, which is little endian on every node that there is.
 fn socket(text: &str) -> Option<(String, u16)> {
     let (address, port) = text.split_once(':')?;
@@ -65,16 +98,11 @@ fn socket(text: &str) -> Option<(String, u16)> {
         32 => {
             let words = [word(0)?, word(1)?, word(2)?, word(3)?];
             let bytes: [u8; 16] = words.concat().try_into().ok()?;
-            Ipv6Addr::from(bytes).to_canonical()
+            IpAddr::V6(Ipv6Addr::from(bytes))
         }
         _ => return None,
     };
-    let text = if address.is_unspecified() {
-        "*".to_owned()
-    } else {
-        address.to_string()
-    };
-    Some((text, port))
+    Some((named(address), port))
 }
 
 #[cfg(test)]
@@ -102,6 +130,38 @@ mod tests {
         ];
         for (text, expected) in cases {
             assert_eq!(socket(text), expected.map(|(a, p)| (a.to_owned(), p)), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_line_of_ss_is_read() {
+        let cases = [
+            (
+                "LISTEN 0 128 0.0.0.0:22 0.0.0.0:* ino:1060 sk:1 cgroup:/x <->",
+                Some(("*", 22, "1060")),
+            ),
+            (
+                "LISTEN 0 4096 *:8000 *:* uid:1000 ino:77 sk:2 v6only:0 <->",
+                Some(("*", 8000, "77")),
+            ),
+            (
+                "LISTEN 0 4096 127.0.0.53%lo:53 0.0.0.0:* uid:101 ino:5 sk:3 <->",
+                Some(("127.0.0.53", 53, "5")),
+            ),
+            (
+                "LISTEN 0 128 [fe80::1]%eth0:22 [::]:* ino:8 sk:4 <->",
+                Some(("fe80::1", 22, "8")),
+            ),
+            (
+                "LISTEN 0 128 [::ffff:192.168.200.12]:6379 *:* ino:9 sk:5",
+                Some(("192.168.200.12", 6379, "9")),
+            ),
+            ("LISTEN 0 128 [::]:22 [::]:*", Some(("*", 22, "0"))),
+            ("Cannot open netlink socket: Operation not permitted", None),
+            ("LISTEN 0 128", None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(listed(text), expected.map(|(a, p, i)| (a.to_owned(), p, i)), "{text}");
         }
     }
 }

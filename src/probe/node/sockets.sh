@@ -20,23 +20,37 @@ cgroups() {
   put '@= 0'
 }
 
-# Listening sockets: address, owner's uid, inode. Which process holds one is visible to its own user and to root only; it is looked for only on the
-# wanted ports, and again only when other sockets listen on them.
-wanted=
-for port in "$@"; do
-  wanted="$wanted $(printf '%04X' "$port")"
-done
+# Listening sockets. `ss` asks the kernel for them alone; the tables in /proc are of all sockets, and the kernel walks all of them each time. Of those
+# are printed: address, owner's uid, inode. Which process holds a socket is visible to its own user and to root only; it is looked for only on the wanted ports, and
+# again only when other sockets listen on them.
+lister=
+wanted=$*
+if ss -H -ltne >/dev/null 2>&1; then
+  lister=ss
+else
+  wanted=
+  for port in "$@"; do
+    wanted="$wanted $(printf '%04X' "$port")"
+  done
+fi
 me=$(id -u)
 asked_owners=
 owners=
 pids=
 sockets() {
-  put '@@ sockets'
-  listening=$(sed -n 's/^ *[0-9]*: \([0-9A-F:]*\) [0-9A-F:]* 0A [^ ]* [^ ]* [^ ]* *\([0-9]*\) *[0-9]* \([0-9]*\) .*/\1 \2 \3/p' \
-    /proc/net/tcp /proc/net/tcp6 2>/dev/null)
-  put "$listening"
-  [ -r /proc/net/tcp ]
-  put "@= $?"
+  if [ -n "$lister" ]; then
+    put '@@ listening'
+    listening=$(ss -H -ltne 2>&1)
+    put "$listening
+@= $?"
+  else
+    put '@@ sockets'
+    listening=$(sed -n 's/^ *[0-9]*: \([0-9A-F:]*\) [0-9A-F:]* 0A [^ ]* [^ ]* [^ ]* *\([0-9]*\) *[0-9]* \([0-9]*\) .*/\1 \2 \3/p' \
+      /proc/net/tcp /proc/net/tcp6 2>/dev/null)
+    put "$listening"
+    [ -r /proc/net/tcp ]
+    put "@= $?"
+  fi
   search=
   for port in $wanted; do
     IFS=$newline
@@ -45,9 +59,23 @@ sockets() {
         *:"$port "*) ;;
         *) continue ;;
       esac
-      uid=${socket#* }
-      if [ "$me" = 0 ] || [ "$me" = "${uid% *}" ]; then
-        search=$search$newline-e$newline"/socket:\\[${socket##* }]/{G;s/.*socket:\\[\\([0-9]*\\)]\\n.proc.\\([0-9]*\\).*/\\1 \\2/p;}"
+      case $socket in
+        *' ino:'*)
+          inode=${socket#* ino:}
+          inode=${inode%% *}
+          # Root's are not named.
+          uid=0
+          case $socket in *' uid:'*) uid=${socket#* uid:} ;; esac
+          uid=${uid%% *}
+          ;;
+        *)
+          inode=${socket##* }
+          uid=${socket#* }
+          uid=${uid% *}
+          ;;
+      esac
+      if [ "$me" = 0 ] || [ "$me" = "$uid" ]; then
+        search=$search$newline-e$newline"/socket:\\[$inode]/{G;s/.*socket:\\[\\([0-9]*\\)]\\n.proc.\\([0-9]*\\).*/\\1 \\2/p;}"
       fi
     done
     unset IFS

@@ -54,6 +54,10 @@ pub(super) fn rows<'a>(scene: &Scene<'a>, id: NodeId, width: u16, dense: bool) -
         if second {
             rest.put(0, label("", dense), scene.look.label());
         }
+        let gpus = seen.gpus.value().filter(|_| unified);
+        if let Some(amount) = gpus.and_then(|g| m.unaccounted(g.held())) {
+            rest.put(2, format!("unaccounted {}", gib(amount)), scene.look.warn());
+        }
         details(scene.look, m, rest);
         rest.put(6, if unified { "unified" } else { "host" }, scene.look.dim());
         if second {
@@ -91,9 +95,6 @@ fn host<'a>(scene: &Scene<'a>, seen: &NodeObserved, unified: bool, dense: bool, 
     row.put(0, size, age.tone(look, look.strong()));
     if let (true, Some(gpus)) = (unified, seen.gpus.value()) {
         held(look, gpus, dense, &mut row);
-        if let Some(rest) = m.unaccounted(gpus.held()) {
-            row.put(3, format!("unaccounted {}", gib(rest)), look.warn());
-        }
     }
     row
 }
