@@ -99,6 +99,11 @@ for host in spark1 spark2; do log_container $host; done
 sed "s#@KEYS@#$keys#" "$here/vllm-ray.toml" >"$work/storm.toml"
 tm new-session -d -s storm -x 120 -y 44 \
   "exec env XDG_STATE_HOME=$work/state $lab op $program --config $work/storm.toml 2>$work/stderr"
+start=$SECONDS
+until [ -n "$(console)" ]; do
+  [ $((SECONDS - start)) -lt $BACK_S ] || { wrong "the console did not start"; exit 1; }
+  sleep 0.2
+done
 come_back "the start" || exit 1
 pid=$(console)
 
