@@ -133,7 +133,7 @@ impl Client {
         match probe {
             ServerProbe::Health => ServerFacts::Health(self.health().await),
             ServerProbe::Models => ServerFacts::Models(self.models().await.map_err(words)),
-            ServerProbe::Metrics => ServerFacts::Metrics(self.metrics().await.map_err(words)),
+            ServerProbe::Metrics => ServerFacts::Metrics(self.metrics().await.map(Box::new).map_err(words)),
             ServerProbe::Token => ServerFacts::Token(self.token(model).await.map_err(words)),
             ServerProbe::Ray => ServerFacts::Ray(self.ray().await.map_err(words)),
         }
@@ -168,14 +168,9 @@ impl Client {
     pub async fn metrics(&self) -> Result<MetricsSample, ApiError> {
         let body = self.get("/metrics").await?;
         let sample = metrics::sample(&String::from_utf8_lossy(&body));
-        let serving = [
-            sample.generation_tokens,
-            sample.prompt_tokens,
-            sample.running,
-            sample.waiting,
-        ];
-        if serving.iter().all(Option::is_none) {
-            return Err(ApiError::Malformed("no metrics of a model server".to_owned()));
+        if sample.of.is_none() {
+            let why = "metrics without those of a model server: they are off there, or it is not ready";
+            return Err(ApiError::Malformed(why.to_owned()));
         }
         Ok(sample)
     }

@@ -36,7 +36,7 @@ async fn models(client: &Client) -> Result<Vec<String>, String> {
 
 async fn metrics(bytes: Vec<u8>) -> Result<crate::domain::serving::MetricsSample, String> {
     match Responder::fixed(bytes).client().ask(ServerProbe::Metrics, "tiny").await {
-        ServerFacts::Metrics(metrics) => metrics,
+        ServerFacts::Metrics(metrics) => metrics.map(|m| *m),
         other => panic!("{other:?}"),
     }
 }
@@ -242,7 +242,10 @@ async fn metrics_that_cannot_be_had_are_an_error_and_never_zero() {
     let python_only = "python_gc_objects_collected_total{generation=\"0\"} 9178.0\n";
     assert_eq!(
         metrics(answer("200 OK", python_only)).await,
-        Err("unexpected answer: no metrics of a model server".to_owned())
+        Err(
+            "unexpected answer: metrics without those of a model server: they are off there, or it is not ready"
+                .to_owned()
+        )
     );
     let vllm = "vllm:generation_tokens_total{engine=\"0\"} 5.0\nvllm:generation_tokens_total{engine=\"1\"} 2.0\n";
     let sample = metrics(answer("200 OK", vllm)).await.unwrap();

@@ -16,6 +16,7 @@ pub mod effect;
 pub mod event;
 pub mod fabric;
 pub mod gpu;
+pub mod histogram;
 pub mod ids;
 pub mod image;
 pub mod intent;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::histogram::Histogram;
 use super::units::Percent;
 
 /// The serve process on the head.
@@ -55,7 +56,7 @@ pub enum ServerFacts {
     /// Names in /v1/models, or why there are none.
     Models(Result<Vec<String>, String>),
     /// A scrape of /metrics.
-    Metrics(Result<MetricsSample, String>),
+    Metrics(Result<Box<MetricsSample>, String>),
     /// What one asked token came to.
     Token(Result<TokenProof, String>),
     /// Ray's dashboard.
@@ -86,21 +87,70 @@ pub struct TokenProof {
     pub took: Duration,
 }
 
-/// One scrape of /metrics: counters summed over engines. `None` where the server does not export it.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+/// Whose names a scrape carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MetricsOf {
+    /// `vllm:`.
+    Vllm,
+    /// `sglang:`, or `sglang_` where a scraper in between has rewritten the colon.
+    Sglang,
+    /// `llamacpp:`.
+    LlamaCpp,
+}
+
+impl MetricsOf {
+    /// Whether the counter of generated tokens moves while a request runs. SGLang and llama.cpp add a request's tokens when it is over, so that a counter
+    /// which stands still says nothing there.
+    #[must_use]
+    pub fn counts_while_running(self) -> bool {
+        match self {
+            Self::Vllm => true,
+            Self::Sglang | Self::LlamaCpp => false,
+        }
+    }
+}
+
+/// One scrape of /metrics: counters summed over engines. `None` where the server does not export it. The names are those of vLLM; what others call them
+/// stands in `engine::metrics`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct MetricsSample {
+    /// Whose names were found; `None` when nobody's were.
+    pub of: Option<MetricsOf>,
     /// `vllm:generation_tokens_total`.
     pub generation_tokens: Option<f64>,
-    /// `vllm:prompt_tokens_total`.
+    /// `vllm:prompt_tokens_total`, those from the prefix cache included.
     pub prompt_tokens: Option<f64>,
     /// `vllm:num_requests_running`.
     pub running: Option<f64>,
     /// `vllm:num_requests_waiting`.
     pub waiting: Option<f64>,
-    /// `vllm:kv_cache_usage_perc` (or `gpu_cache_usage_perc`), as percent.
+    /// `vllm:kv_cache_usage_perc` (or `gpu_cache_usage_perc`) of the fullest engine, as percent.
     pub kv_cache: Option<Percent>,
     /// Sum of `vllm:request_success_total`.
     pub finished: Option<f64>,
+    /// `vllm:num_preemptions_total`.
+    pub preemptions: Option<f64>,
+    /// `vllm:prefix_cache_queries_total`, in tokens.
+    pub prefix_queries: Option<f64>,
+    /// `vllm:prefix_cache_hits_total`, in tokens.
+    pub prefix_hits: Option<f64>,
+    /// The hit rate of the prefix cache as the server itself gives it, 0 to 1, the mean of its engines. Over which time is the server's matter.
+    pub prefix_hit_rate: Option<f64>,
+    /// `vllm:spec_decode_num_drafts_total`.
+    pub drafts: Option<f64>,
+    /// `vllm:spec_decode_num_draft_tokens_total`.
+    pub draft_tokens: Option<f64>,
+    /// `vllm:spec_decode_num_accepted_tokens_total`.
+    pub accepted_tokens: Option<f64>,
+    /// Tokens a step with speculation as the server itself gives it (SGLang), the mean of its engines.
+    pub accept_length: Option<f64>,
+    /// Time to first token, in seconds.
+    pub ttft: Option<Histogram>,
+    /// Time between tokens, in seconds. With speculative decoding it is the time between steps.
+    pub itl: Option<Histogram>,
+    /// Time in the queue, in seconds.
+    pub queue: Option<Histogram>,
     /// `process_start_time_seconds`: a change means another process answers.
     pub started: Option<f64>,
 }

@@ -9,12 +9,15 @@ pub mod bench;
 mod causes;
 mod commands;
 pub mod facts;
+pub mod flow;
 mod intents;
 pub mod load;
 mod run;
 pub mod schedule;
 pub mod series;
 mod server;
+#[cfg(test)]
+mod serving_tests;
 pub mod state;
 #[cfg(test)]
 mod tests;
@@ -22,6 +25,7 @@ mod update;
 pub mod way;
 mod why;
 
+pub use server::doubt;
 pub use state::{Options, State};
 pub use update::update;
 pub use way::{server_url, tunnel_line};

@@ -4,7 +4,9 @@ use crate::domain::effect::Effect;
 use crate::domain::link::LinkState;
 use crate::domain::serving::{Health, MetricsSample, ServerFacts, TOKEN_ASKED};
 use crate::domain::{Reading, Stamp};
+use crate::measure::Figures;
 
+use super::flow::Verdict;
 use super::load::failures;
 use super::schedule::{HEALTH_EVERY, ray_every};
 use super::state::{ServerView, ServingState, State};
@@ -20,6 +22,9 @@ pub(super) fn take(state: &mut State, answer: ServerFacts, at: Stamp) {
                 seen.models = Reading::absent("the server's port refuses");
                 seen.metrics = Reading::absent("the server's port refuses");
                 forget_rates(&mut state.server, "the server's port refuses");
+                // What the next server counts does not follow on what this one did.
+                state.server.window.clear();
+                state.server.flow.forget();
                 state.token_failed = None;
                 state.token_asked = None;
             }
@@ -28,7 +33,7 @@ pub(super) fn take(state: &mut State, answer: ServerFacts, at: Stamp) {
         ServerFacts::Models(Ok(names)) => seen.models = Reading::known(names, at),
         ServerFacts::Models(Err(why)) => seen.models = Reading::absent(why),
         ServerFacts::Metrics(Ok(sample)) => {
-            take_sample(&mut state.server, &seen.metrics, sample, at);
+            take_sample(&mut state.server, &seen.metrics, &sample, at);
             // Beside the reading, because a scrape that fails in between takes that away.
             let restarted = state.server_started.is_some() && state.server_started != sample.started;
             state.server_started = sample.started;
@@ -40,7 +45,7 @@ pub(super) fn take(state: &mut State, answer: ServerFacts, at: Stamp) {
             if counts_tokens(&sample) {
                 state.token_failed = None;
             }
-            seen.metrics = Reading::known(sample, at);
+            seen.metrics = Reading::known(*sample, at);
             state.metrics_failed = false;
         }
         ServerFacts::Metrics(Err(why)) => {
@@ -82,8 +87,13 @@ pub(super) fn head_lost(state: &mut State) {
     }
 }
 
-/// Rates from two scrapes. A counter that went down was reset: there is no rate until the next scrape.
-fn take_sample(view: &mut ServerView, before: &Reading<MetricsSample>, sample: MetricsSample, at: Stamp) {
+/// Rates from two scrapes, and the figures of the window. A counter that went down was reset, as is all that another process counts: there is no rate
+/// until the next scrape.
+fn take_sample(view: &mut ServerView, before: &Reading<MetricsSample>, sample: &MetricsSample, at: Stamp) {
+    let last = view.window.latest().cloned();
+    let reset = view.window.push(at, sample.clone());
+    view.figures = view.window.figures();
+    view.flow.take(last.as_ref().filter(|_| !reset), sample, at);
     let (Some(old), Some(old_at)) = (before.value(), before.at()) else {
         return;
     };
@@ -91,7 +101,7 @@ fn take_sample(view: &mut ServerView, before: &Reading<MetricsSample>, sample: M
     if seconds <= 0.0 {
         return;
     }
-    let rate = |old: Option<f64>, new: Option<f64>| Some((new? - old?) / seconds).filter(|r| *r >= 0.0);
+    let rate = |old: Option<f64>, new: Option<f64>| Some((new? - old?) / seconds).filter(|r| *r >= 0.0 && !reset);
     view.generation = match rate(old.generation_tokens, sample.generation_tokens) {
         Some(r) => {
             view.generation_history.push(at, r);
@@ -111,6 +121,7 @@ fn take_sample(view: &mut ServerView, before: &Reading<MetricsSample>, sample: M
 fn forget_rates(view: &mut ServerView, why: &str) {
     view.generation = Reading::absent(why.to_owned());
     view.prompt = Reading::absent(why.to_owned());
+    view.figures = Figures::absent(why);
 }
 
 /// Decides anew where the server stands.
@@ -181,7 +192,9 @@ fn judge(state: &State, now: Stamp) -> ServingState {
             if !proven(state) {
                 return ServingState::Answering;
             }
-            missing(state, now).map_or(ServingState::Ready, ServingState::Degraded)
+            missing(state, now)
+                .or_else(|| frozen(state, now))
+                .map_or(ServingState::Ready, ServingState::Degraded)
         }
     }
 }
@@ -189,7 +202,8 @@ fn judge(state: &State, now: Stamp) -> ServingState {
 /// Whether a token of this start of the server is known.
 pub(super) fn proven(state: &State) -> bool {
     let seen = &state.observed.server;
-    seen.metrics.value().is_some_and(counts_tokens) || seen.token.value().is_some()
+    // The window outlives a scrape that failed: what was counted of this start of the server stays counted.
+    state.server.window.latest().is_some_and(counts_tokens) || seen.token.value().is_some()
 }
 
 /// Whether the server has generated a token by its own count.
@@ -226,6 +240,24 @@ fn refused(state: &State) -> ServingState {
                 ServingState::Unknown
             }
         }
+    }
+}
+
+/// What its own counts say of a server whose tokens do not flow.
+fn frozen(state: &State, now: Stamp) -> Option<String> {
+    match state.server.flow.verdict(now)? {
+        Verdict::Frozen(why) => Some(why),
+        Verdict::Doubt(_) => None,
+    }
+}
+
+/// What may be wrong with a ready server and is not sure.
+#[must_use]
+pub fn doubt(state: &State, now: Stamp) -> Option<String> {
+    let verdict = state.server.flow.verdict(now);
+    match verdict.filter(|_| state.server.state == ServingState::Ready)? {
+        Verdict::Doubt(why) => Some(why),
+        Verdict::Frozen(_) => None,
     }
 }
 

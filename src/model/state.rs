@@ -17,9 +17,11 @@ use crate::domain::problem::Problem;
 use crate::domain::question::Question;
 use crate::domain::secret::SecretFrom;
 use crate::domain::{NodeId, Now, Reading, RunId, Source, Stamp};
+use crate::measure::{Figures, Window};
 use crate::plan::{Machine, Plan};
 
 use super::bench::BenchView;
+use super::flow::Flow;
 use super::load::Load;
 use super::schedule::Asked;
 use super::series::Series;
@@ -192,6 +194,12 @@ pub struct ServerView {
     pub generation_history: Series,
     /// History of `prompt`.
     pub prompt_history: Series,
+    /// The scrapes that `figures` come from.
+    pub window: Window,
+    /// What it did in the window.
+    pub figures: Figures,
+    /// Whether its tokens flow.
+    pub flow: Flow,
 }
 
 /// Where the model server stands.

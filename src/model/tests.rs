@@ -92,7 +92,7 @@ impl Told {
         self.server(ms, ServerFacts::Health(Health::Ok));
         let name = self.0.config.serve.name().to_owned();
         self.server(ms, ServerFacts::Models(Ok(vec![name])));
-        self.server(ms, ServerFacts::Metrics(Ok(counted(tokens))));
+        self.server(ms, ServerFacts::Metrics(Ok(counted(tokens).into())));
     }
 
     fn state(&self) -> &ServingState {
@@ -245,10 +245,11 @@ fn a_token_that_was_asked_for_when_the_head_was_lost_is_asked_for_again() {
 fn a_server_that_was_started_anew_between_two_good_scrapes_must_prove_itself_again() {
     let mut told = Told::serving(Options::default());
     let sample = |started| {
-        ServerFacts::Metrics(Ok(MetricsSample {
+        let scrape = MetricsSample {
             started: Some(started),
             ..counted(0.0)
-        }))
+        };
+        ServerFacts::Metrics(Ok(scrape.into()))
     };
     told.healthy(100, 0.0);
     told.server(200, sample(1000.0));
@@ -271,7 +272,7 @@ fn a_server_of_another_model_is_not_ready_and_is_asked_for_no_token() {
         *told.state(),
         ServingState::Degraded(format!("/v1/models names qwen35, not {wanted}"))
     );
-    told.server(300, ServerFacts::Metrics(Ok(counted(0.0))));
+    told.server(300, ServerFacts::Metrics(Ok(counted(0.0).into())));
     assert_eq!(asks(&told.tick(400), ServerProbe::Token), 0);
 }
 
@@ -494,7 +495,7 @@ fn what_becomes_of_a_server_is_told_and_what_was_found_is_not() {
         };
         effects.iter().filter_map(text).collect()
     };
-    let metrics = |n| ServerFacts::Metrics(Ok(counted(n)));
+    let metrics = |n| ServerFacts::Metrics(Ok(counted(n).into()));
     let mut told = Told::serving(Options::default());
     told.server(100, ServerFacts::Health(Health::Ok));
     assert_eq!(notices(&told.server(200, metrics(5.0))), [""; 0], "it was ready before");
@@ -515,9 +516,9 @@ fn rates_come_from_two_scrapes_and_a_reset_gives_none() {
     let mut told = Told::serving(Options::default());
     told.healthy(1000, 100.0);
     assert_eq!(told.0.server.generation.value(), None);
-    told.server(3000, ServerFacts::Metrics(Ok(counted(154.0))));
+    told.server(3000, ServerFacts::Metrics(Ok(counted(154.0).into())));
     assert_eq!(told.0.server.generation.value(), Some(&27.0));
-    told.server(4000, ServerFacts::Metrics(Ok(counted(2.0))));
+    told.server(4000, ServerFacts::Metrics(Ok(counted(2.0).into())));
     assert_eq!(told.0.server.generation.value(), None);
     assert!(told.0.server.generation.reason().is_some());
 }

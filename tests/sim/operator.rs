@@ -120,7 +120,7 @@ impl<'a> Operator<'a> {
         match facts {
             ServerFacts::Health(h) => server.health = Reading::known(h, at),
             ServerFacts::Models(Ok(m)) => server.models = Reading::known(m, at),
-            ServerFacts::Metrics(Ok(m)) => server.metrics = Reading::known(m, at),
+            ServerFacts::Metrics(Ok(m)) => server.metrics = Reading::known(*m, at),
             ServerFacts::Token(Ok(t)) => server.token = Reading::known(t, at),
             ServerFacts::Ray(Ok(r)) => self.observed.ray = Reading::known(r, at),
             ServerFacts::Models(Err(why)) => server.models = Reading::absent(why),

@@ -1,0 +1,203 @@
+//! The figures of the server and whether its tokens flow, from scrapes to what the state says. Right values are worked out by hand from the scrapes.
+
+use std::sync::Arc;
+
+use super::update::update;
+use crate::config::{self, EXAMPLE};
+use crate::domain::event::{Event, EventKind};
+use crate::domain::link::LinkState;
+use crate::domain::serving::{Health, MetricsOf, MetricsSample, ServerFacts};
+use crate::domain::{Now, Source, Stamp, Wall};
+use crate::engine::metrics::sample;
+use crate::measure::Quantile;
+use crate::measure::window::ONE_SCRAPE;
+use crate::model::state::ServingState;
+use crate::model::{Options, State, doubt};
+
+const IDLE: &str = include_str!("../../tests/fixtures/metrics/vllm-0.32-idle.txt");
+const AFTER: &str = include_str!("../../tests/fixtures/metrics/vllm-0.32-after.txt");
+const RAY: &str = include_str!("../../tests/fixtures/metrics/vllm-0.32-ray-tp2.txt");
+
+/// A console that hears of a healthy server.
+struct Heard(State);
+
+impl Heard {
+    fn new() -> Self {
+        let config = config::parse(EXAMPLE, "config.example.toml").unwrap();
+        let state = State::new(Arc::new(config), Options::default(), Now::default());
+        let mut heard = Self(state);
+        for node in heard.0.config.node_ids().collect::<Vec<_>>() {
+            heard.event(0, Source::Node(node), EventKind::Link(LinkState::Up));
+        }
+        heard
+    }
+
+    fn event(&mut self, seconds: u64, source: Source, kind: EventKind) {
+        let (stamp, wall) = (Stamp(seconds * 1000), Wall(seconds * 1000));
+        let at = Now { stamp, wall };
+        let _effects = update(&mut self.0, Event { source, at, kind });
+    }
+
+    /// Healthy, with this scrape.
+    fn scrape(&mut self, seconds: u64, scrape: Result<MetricsSample, &str>) {
+        let scrape = scrape.map(Box::new).map_err(str::to_owned);
+        self.event(
+            seconds,
+            Source::Server,
+            EventKind::Server(ServerFacts::Health(Health::Ok)),
+        );
+        self.event(seconds, Source::Server, EventKind::Server(ServerFacts::Metrics(scrape)));
+    }
+
+    fn doubt(&self) -> Option<String> {
+        doubt(&self.0, self.0.now.stamp)
+    }
+}
+
+fn near(seen: Quantile, want: f64) {
+    assert!(
+        matches!(seen, Quantile::At(v) if (v - want).abs() < 1e-9),
+        "{seen:?}, not {want}"
+    );
+}
+
+fn streaming(generated: f64) -> MetricsSample {
+    MetricsSample {
+        of: Some(MetricsOf::Vllm),
+        generation_tokens: Some(generated),
+        prompt_tokens: Some(50.0),
+        running: Some(2.0),
+        ..MetricsSample::default()
+    }
+}
+
+#[test]
+fn quantiles_of_real_scrapes_are_those_worked_out_by_hand() {
+    let mut heard = Heard::new();
+    heard.scrape(0, Ok(sample(IDLE)));
+    assert_eq!(heard.0.server.figures.ttft.reason(), Some(ONE_SCRAPE));
+    heard.scrape(20, Ok(sample(AFTER)));
+    let figures = &heard.0.server.figures;
+    // 33 requests: 12 up to 0.1 s, the other 21 up to 0.25 s.
+    let ttft = figures.ttft.value().unwrap();
+    assert_eq!(ttft.count, 33.0);
+    near(ttft.p50, 0.1 + 0.15 * (16.5 - 12.0) / 21.0);
+    near(ttft.p95, 0.1 + 0.15 * (31.35 - 12.0) / 21.0);
+    // 5456 times: 648 up to 10 ms, 3284 up to 25 ms, 5421 up to 50 ms.
+    let itl = figures.itl.value().unwrap();
+    near(itl.p50, 0.01 + 0.015 * (2728.0 - 648.0) / (3284.0 - 648.0));
+    near(itl.p95, 0.025 + 0.025 * (5183.2 - 3284.0) / (5421.0 - 3284.0));
+    // All 33 in the first bucket, up to 0.3 s.
+    near(figures.queue.value().unwrap().p50, 0.15);
+    // 466 prompt tokens asked of the cache, none there: a zero that was counted.
+    assert_eq!(figures.prefix_hits.value(), Some(&0.0));
+    assert_eq!(figures.preemptions.value(), Some(&0.0));
+    assert_eq!(
+        figures.acceptance.reason(),
+        Some("the server does not export it"),
+        "nothing is drafted there"
+    );
+    assert_eq!(heard.0.server.generation.value(), Some(&(5489.0 / 20.0)));
+}
+
+#[test]
+fn another_process_behind_the_same_port_is_measured_anew() {
+    let mut heard = Heard::new();
+    heard.scrape(0, Ok(sample(IDLE)));
+    heard.scrape(1, Ok(sample(RAY)));
+    assert_eq!(heard.0.server.figures.ttft.reason(), Some(ONE_SCRAPE));
+    assert_eq!(
+        heard.0.server.generation.value(),
+        None,
+        "its tokens do not follow on those of the other"
+    );
+}
+
+#[test]
+fn a_scrape_that_fails_takes_the_figures_away_and_not_the_window() {
+    let mut heard = Heard::new();
+    heard.scrape(0, Ok(sample(IDLE)));
+    heard.scrape(1, Err("500: Internal Server Error"));
+    let figures = &heard.0.server.figures;
+    assert_eq!(figures.ttft.reason(), Some("500: Internal Server Error"));
+    assert_eq!(figures.preemptions.reason(), Some("500: Internal Server Error"));
+    heard.scrape(2, Ok(sample(AFTER)));
+    assert_eq!(heard.0.server.figures.ttft.value().unwrap().count, 33.0);
+}
+
+#[test]
+fn a_quiet_minute_is_said() {
+    let mut heard = Heard::new();
+    for second in 0..=90 {
+        heard.scrape(second, Ok(sample(AFTER)));
+    }
+    let figures = &heard.0.server.figures;
+    assert_eq!(figures.ttft.reason(), Some("none in the last 60 s"));
+    assert_eq!(figures.prefix_hits.reason(), Some("none in the last 60 s"));
+    assert_eq!(
+        heard.0.server.state,
+        ServingState::Ready,
+        "nothing runs, so nothing is stuck"
+    );
+}
+
+#[test]
+fn a_count_that_stands_still_in_mid_stream_is_degraded_until_it_moves() {
+    let mut heard = Heard::new();
+    heard.scrape(0, Ok(streaming(10.0)));
+    for second in 1..=30 {
+        heard.scrape(second, Ok(streaming(20.0)));
+    }
+    assert_eq!(heard.0.server.state, ServingState::Ready);
+    heard.scrape(31, Ok(streaming(20.0)));
+    let ServingState::Degraded(why) = &heard.0.server.state else {
+        panic!("{:?}", heard.0.server.state);
+    };
+    assert!(why.contains("no token for 30 s with 2 requests running"), "{why}");
+    heard.scrape(32, Err("no answer in time"));
+    assert_eq!(
+        heard.0.server.state.word(),
+        "degraded",
+        "one lost scrape takes nothing back"
+    );
+    heard.scrape(33, Ok(streaming(20.0)));
+    assert_eq!(heard.0.server.state.word(), "degraded");
+    heard.scrape(64, Err("no answer in time"));
+    assert_eq!(
+        heard.0.server.state.word(),
+        "ready",
+        "without counts nothing is claimed for long"
+    );
+    heard.scrape(65, Ok(streaming(21.0)));
+    assert_eq!(heard.0.server.state, ServingState::Ready);
+}
+
+#[test]
+fn a_long_prefill_is_a_doubt_and_not_a_failure() {
+    let mut heard = Heard::new();
+    for second in 0..=100 {
+        heard.scrape(second, Ok(streaming(20.0)));
+    }
+    assert_eq!(heard.0.server.state, ServingState::Ready);
+    let doubt = heard.doubt().unwrap();
+    assert!(doubt.contains("a long prefill looks the same"), "{doubt}");
+    heard.scrape(101, Ok(streaming(21.0)));
+    assert_eq!(heard.doubt(), None);
+}
+
+#[test]
+fn the_watch_starts_anew_with_another_server() {
+    let mut heard = Heard::new();
+    heard.scrape(0, Ok(streaming(10.0)));
+    for second in 1..=25 {
+        heard.scrape(second, Ok(streaming(20.0)));
+    }
+    heard.event(
+        26,
+        Source::Server,
+        EventKind::Server(ServerFacts::Health(Health::Refused)),
+    );
+    heard.scrape(40, Ok(streaming(20.0)));
+    heard.scrape(41, Ok(streaming(20.0)));
+    assert_eq!((heard.0.server.state.word(), heard.doubt()), ("ready", None));
+}
