@@ -9,10 +9,11 @@ use crate::domain::event::Subject;
 use crate::domain::gpu::GpuFacts;
 use crate::domain::units::Bytes;
 use crate::domain::{NodeId, Reading};
-use crate::model::State;
+use crate::measure::window::Quantiles;
 use crate::model::facts::memory_alarm;
-use crate::model::schedule::{every, ray_every};
+use crate::model::schedule::{METRICS_EVERY, every, ray_every};
 use crate::model::state::ServingState;
+use crate::model::{self, State};
 use crate::report;
 
 use super::args::Args;
@@ -128,8 +129,8 @@ fn text(state: &State) -> String {
     }
     let why = state.server_why().map(|why| format!(": {why}")).unwrap_or_default();
     let _ok = writeln!(text, "  server is {}{why}", state.server.state.word());
-    if let Some(rate) = state.server.generation.value() {
-        let _ok = writeln!(text, "  {rate:.1} tok/s generated");
+    if let Some(line) = serving(state) {
+        let _ok = writeln!(text, "  {line}");
     }
     let loads = state.nodes.iter().map(|n| &n.load).find(|l| l.stage.is_some());
     if let Some(load) = loads.filter(|_| state.server.state == ServingState::Loading) {
@@ -175,6 +176,30 @@ fn memory(state: &State, id: NodeId) -> String {
     text
 }
 
+/// What the server does now, as far as its counters tell; `None` when they tell nothing, or when what they told is old.
+fn serving(state: &State) -> Option<String> {
+    let (server, metrics) = (&state.server, &state.observed.server.metrics);
+    let sample = metrics
+        .value()
+        .filter(|_| !metrics.stale(state.now.stamp, METRICS_EVERY))?;
+    let figures = &server.figures;
+    let times = |name: &str, q: Option<&Quantiles>| q.map(|q| format!("{name} p50 {} p95 {}", q.p50, q.p95));
+    let parts = [
+        server
+            .generation
+            .value()
+            .map(|rate| format!("{rate:.1} tok/s generated")),
+        times("TTFT", figures.ttft.value()),
+        times("ITL", figures.itl.value()),
+        sample.running.map(|n| format!("{n:.0} running")),
+        sample.waiting.map(|n| format!("{n:.0} waiting")),
+        sample.kv_cache.map(|p| format!("KV cache {:.1} %", p.0)),
+        model::doubt(state, state.now.stamp),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
 /// Why what a node would tell is not known now.
 fn why<'a, T>(state: &'a State, node: NodeId, reading: &'a Reading<T>) -> Cow<'a, str> {
     if reading.value().is_some() {
@@ -190,7 +215,9 @@ mod tests {
     use crate::config::{self, EXAMPLE};
     use crate::domain::Now;
     use crate::domain::link::{LinkError, LinkErrorKind, LinkState};
+    use crate::domain::serving::MetricsSample;
     use crate::domain::sign::{Sign, SignKind};
+    use crate::measure::Quantile;
     use crate::model::Options;
     use crate::model::state::LastError;
 
@@ -264,6 +291,25 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}\n{text}");
         }
+    }
+
+    #[test]
+    fn what_the_server_does_is_one_line_and_what_is_old_is_left_out() {
+        let mut state = all_up(false);
+        assert_eq!(serving(&state), None);
+        let at = state.now.stamp;
+        let sample = MetricsSample {
+            running: Some(2.0),
+            ..MetricsSample::default()
+        };
+        state.observed.server.metrics = Reading::known(sample, at);
+        state.server.generation = Reading::known(27.14, at);
+        let (p50, p95, count) = (Quantile::At(0.132), Quantile::Above(80.0), 9.0);
+        state.server.figures.ttft = Reading::known(Quantiles { p50, p95, count }, at);
+        let line = "27.1 tok/s generated, TTFT p50 132 ms p95 >80.00 s, 2 running";
+        assert_eq!(serving(&state).as_deref(), Some(line));
+        state.now.stamp.0 += 60_000;
+        assert_eq!(serving(&state), None);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Quantiles of a histogram.
 
+use std::fmt;
+
 use serde::Serialize;
 
 use crate::domain::histogram::Histogram;
@@ -12,6 +14,24 @@ pub enum Quantile {
     At(f64),
     /// Above the largest bound that the exporter counts by.
     Above(f64),
+}
+
+/// For a person, taken as seconds: `0.8 ms`, `36.9 ms`, `412 ms`, `1.24 s`, `>80.00 s`.
+impl fmt::Display for Quantile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = match self {
+            Self::At(seconds) => *seconds,
+            Self::Above(seconds) => {
+                f.write_str(">")?;
+                *seconds
+            }
+        };
+        match seconds * 1000.0 {
+            ms if ms < 99.95 => write!(f, "{ms:.1} ms"),
+            ms if ms < 999.5 => write!(f, "{ms:.0} ms"),
+            _ => write!(f, "{seconds:.2} s"),
+        }
+    }
 }
 
 /// The quantile `q` (0 to 1) of a histogram: linear inside the bucket, as Prometheus' `histogram_quantile` does. `None` when nothing was counted, or when
@@ -77,6 +97,14 @@ mod tests {
         assert_eq!(quantile(&h, 0.5), Some(Quantile::Above(2.0)));
         near(quantile(&h, 0.25), 0.1);
         assert_eq!(quantile(&histogram(&[(INF, 4.0)]), 0.5), None);
+    }
+
+    #[test]
+    fn a_person_reads_a_time_or_that_it_is_longer() {
+        assert_eq!(Quantile::At(0.0221).to_string(), "22.1 ms");
+        assert_eq!(Quantile::At(0.2382).to_string(), "238 ms");
+        assert_eq!(Quantile::At(1.5).to_string(), "1.50 s");
+        assert_eq!(Quantile::Above(80.0).to_string(), ">80.00 s");
     }
 
     #[test]

@@ -8,6 +8,7 @@ pub mod bench;
 pub mod causes;
 pub mod left;
 mod reading;
+mod server;
 pub mod status;
 pub mod step;
 

@@ -10,16 +10,16 @@ use crate::domain::gpu::{Gpu, GpuFacts};
 use crate::domain::link::LinkState;
 use crate::domain::memory::MemoryFacts;
 use crate::domain::ray::RayFacts;
-use crate::domain::serving::Health;
 use crate::domain::units::Bytes;
 use crate::domain::{NodeId, Now};
+use crate::model::State;
 use crate::model::schedule::{every, ray_every};
 use crate::model::state::NodeView;
-use crate::model::{State, server_url, tunnel_line};
 
 use super::SCHEMA;
 use super::causes::{causes, timestamp as at_wall};
-use super::reading::{known_or, reading, seconds};
+use super::reading::{reading, seconds};
+use super::server::server;
 
 /// The whole state as one object.
 #[must_use]
@@ -46,7 +46,7 @@ pub fn status(state: &State, now: Now) -> Value {
         "hops": hops,
         "nodes": nodes,
         "ray": ray_json(state, now),
-        "server": server_json(state, now),
+        "server": server(state, now),
         "causes": causes(state),
         "notices": state.notices.iter().map(|n| n.text.as_str()).collect::<Vec<_>>(),
     })
@@ -250,38 +250,4 @@ fn ray_json(state: &State, now: Now) -> Value {
         map.insert("expected".to_owned(), Value::Array(expected));
     }
     value
-}
-
-fn server_json(state: &State, now: Now) -> Value {
-    let (seen, view, at) = (&state.observed.server, &state.server, now.stamp);
-    let metrics = seen.metrics.value();
-    let no_metrics = seen.metrics.reason().unwrap_or("the server does not export it");
-    json!({
-        "state": view.state.word(),
-        "why": state.server_why(),
-        "since_s": seconds(at, view.since),
-        "url": server_url(&state.config),
-        "tunnel": tunnel_line(&state.config),
-        "expected_model": state.config.serve.name(),
-        "health": reading(&seen.health, at, health_word),
-        "models": reading(&seen.models, at, Clone::clone),
-        "tokens_per_second": {
-            "generation": reading(&view.generation, at, |v| *v),
-            "prompt": reading(&view.prompt, at, |v| *v),
-        },
-        "generated_tokens": known_or(metrics.and_then(|m| m.generation_tokens), no_metrics),
-        "prompt_tokens": known_or(metrics.and_then(|m| m.prompt_tokens), no_metrics),
-        "running": known_or(metrics.and_then(|m| m.running), no_metrics),
-        "waiting": known_or(metrics.and_then(|m| m.waiting), no_metrics),
-        "kv_cache_percent": known_or(metrics.and_then(|m| m.kv_cache).map(|p| p.0), no_metrics),
-    })
-}
-
-fn health_word(health: &Health) -> String {
-    match health {
-        Health::Ok => "ok".to_owned(),
-        Health::Status(code) => format!("status {code}"),
-        Health::Refused => "refused".to_owned(),
-        Health::Unreachable(why) => format!("unreachable: {why}"),
-    }
 }

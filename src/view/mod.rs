@@ -13,6 +13,7 @@ mod age;
 mod bench;
 mod canvas;
 mod cause;
+mod figures;
 mod hints;
 mod layout;
 mod look;

@@ -14,12 +14,13 @@ use crate::domain::time::human;
 use crate::model::schedule::{HEALTH_EVERY, METRICS_EVERY};
 use crate::model::series::Series;
 use crate::model::state::ServingState;
-use crate::model::{server_url, tunnel_line};
+use crate::model::{doubt, server_url, tunnel_line};
 
 use super::Scene;
 use super::age::Age;
 use super::canvas::Canvas;
 use super::cause;
+use super::figures;
 use super::regions::Regions;
 use super::standing;
 use super::widgets::boxes::frame;
@@ -31,6 +32,9 @@ const HISTORY: Duration = Duration::from_secs(300);
 
 /// Rows inside the pane below which values share them.
 const LOW: u16 = 6;
+
+/// Rows inside the pane from which each rate has a row of its own beside all figures.
+const HIGH: u16 = 8;
 
 /// Width of the names of values.
 const LABEL: usize = 8;
@@ -66,10 +70,25 @@ fn title<'a>(scene: &Scene<'a>) -> Row<'a> {
 fn rows<'a>(scene: &Scene<'a>, height: u16) -> Vec<Row<'a>> {
     let mut rows = Vec::new();
     rows.extend(trouble(scene));
+    // Figures that have all the same reason to be absent are left to the row that names it, where rows are few.
+    let counted = scene.state.observed.server.metrics.value().is_some();
     if height < LOW {
         rows.push(rates(scene));
         rows.push(requests(scene));
+        if counted {
+            rows.push(figures::times(scene));
+            rows.push(figures::caches(scene));
+        }
         rows.push(url(scene));
+        return rows;
+    }
+    if counted && height < HIGH {
+        rows.push(rates(scene));
+        rows.push(requests(scene));
+        rows.push(figures::times(scene));
+        rows.push(figures::caches(scene));
+        rows.push(tunnel(scene));
+        rows.push(proof(scene));
         return rows;
     }
     let server = &scene.state.server;
@@ -89,6 +108,10 @@ fn rows<'a>(scene: &Scene<'a>, height: u16) -> Vec<Row<'a>> {
         look.chart_prompt(),
     ));
     rows.push(requests(scene));
+    if height >= HIGH {
+        rows.push(figures::times(scene));
+        rows.push(figures::caches(scene));
+    }
     rows.push(url(scene));
     rows.push(tunnel(scene));
     rows.push(proof(scene));
@@ -120,7 +143,9 @@ fn trouble<'a>(scene: &Scene<'a>) -> Option<Row<'a>> {
         ServingState::Down | ServingState::Loading | ServingState::Answering => {
             row.put(0, format!("! {}", known?), look.warn());
         }
-        ServingState::Ready => return None,
+        ServingState::Ready => {
+            row.put(0, format!("? {}", doubt(state, scene.now.stamp)?), look.warn());
+        }
     }
     Some(row)
 }
@@ -130,7 +155,7 @@ fn why<'a, T>(scene: &Scene<'a>, reading: &'a Reading<T>) -> Cow<'a, str> {
     scene.state.why_absent(scene.state.config.head(), reading)
 }
 
-fn label(name: &str) -> String {
+pub(super) fn label(name: &str) -> String {
     format!("{name:<LABEL$}")
 }
 
@@ -139,7 +164,14 @@ fn rates<'a>(scene: &Scene<'a>) -> Row<'a> {
     let look = scene.look;
     let server = &scene.state.server;
     let mut row = Row::new();
-    for (name, reading) in [("gen", &server.generation), ("prompt", &server.prompt)] {
+    let both = [("gen", &server.generation), ("prompt", &server.prompt)];
+    // Two rates that are absent for one reason are one dash with that reason.
+    let shown = if server.generation.value().is_none() && server.generation.reason() == server.prompt.reason() {
+        1
+    } else {
+        both.len()
+    };
+    for (name, reading) in both.into_iter().take(shown) {
         let (text, style) = speed(scene, reading);
         row.spans(
             0,
@@ -149,10 +181,11 @@ fn rates<'a>(scene: &Scene<'a>) -> Row<'a> {
             ],
         );
     }
-    history(scene, &server.generation_history, look.chart_generation(), &mut row);
     if server.generation.value().is_none() {
-        row.put(1, why(scene, &server.generation), look.dim());
+        let rank = if shown == 1 { 0 } else { 1 };
+        row.put(rank, why(scene, &server.generation), look.dim());
     }
+    history(scene, &server.generation_history, look.chart_generation(), &mut row);
     row
 }
 
@@ -178,18 +211,20 @@ fn rate<'a>(
     row.put(0, label(name), look.label());
     let (text, style) = speed(scene, reading);
     row.put(0, format!("{text:>12}"), style);
-    if !history(scene, series, chart, &mut row) && reading.value().is_none() {
+    // That there is no rate now, and why, weighs more than what it was.
+    if reading.value().is_none() {
         row.put(1, why(scene, reading), look.dim());
     }
+    history(scene, series, chart, &mut row);
     let age = Age::of(reading, METRICS_EVERY, scene.now.stamp);
     age.note(look, &mut row);
     row
 }
 
 /// Adds the history of a rate, when there is one.
-fn history<'a>(scene: &Scene<'a>, series: &'a Series, style: Style, row: &mut Row<'a>) -> bool {
+fn history<'a>(scene: &Scene<'a>, series: &'a Series, style: Style, row: &mut Row<'a>) {
     let Some(top) = series.max().filter(|m| *m > 0.0) else {
-        return false;
+        return;
     };
     let history = History {
         series,
@@ -200,7 +235,6 @@ fn history<'a>(scene: &Scene<'a>, series: &'a Series, style: Style, row: &mut Ro
     };
     row.spark(2, history, (10, 60));
     row.put(4, format!("max {} tok/s", number(top)), scene.look.dim());
-    true
 }
 
 fn requests<'a>(scene: &Scene<'a>) -> Row<'a> {

@@ -20,6 +20,8 @@ use bringup::domain::units::{Bytes, Celsius, Percent, Watts};
 use bringup::domain::{NodeId, Now, Reading, RunId, Stamp, Wall};
 use bringup::engine::grammar;
 use bringup::log::{Decoder, Line, LogWindows, Ring, Stream};
+use bringup::measure::window::{NOT_EXPORTED, Quantiles};
+use bringup::measure::{Figures, Quantile};
 use bringup::model::bench::BenchView;
 use bringup::model::state::{CommandEntry, LogMeta, ServingState};
 use bringup::model::{Options, State};
@@ -283,8 +285,22 @@ pub fn ready(config: Config) -> State {
         waiting: Some(0.0),
         kv_cache: Some(Percent(3.4)),
         finished: Some(128.0),
+        preemptions: Some(0.0),
         ..MetricsSample::default()
     });
+    let times = |p50, p95| {
+        let (p50, p95) = (Quantile::At(p50), Quantile::At(p95));
+        read(Quantiles { p50, p95, count: 12.0 })
+    };
+    state.server.figures = Figures {
+        ttft: times(0.412, 1.24),
+        itl: times(0.0369, 0.0412),
+        queue: times(0.0002, 0.0008),
+        prefix_hits: read(0.624),
+        acceptance: Reading::absent(NOT_EXPORTED),
+        preemptions: read(0.0),
+        span: Duration::from_secs(60),
+    };
     state
 }
 

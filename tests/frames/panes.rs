@@ -11,10 +11,12 @@ use bringup::domain::intent::Pane;
 use bringup::domain::link::{LinkError, LinkErrorKind, LinkState};
 use bringup::domain::load::LineFact;
 use bringup::domain::problem::Problem;
-use bringup::domain::serving::Health;
+use bringup::domain::serving::{Health, MetricsOf, MetricsSample};
 use bringup::domain::units::{Bytes, Percent};
 use bringup::domain::{NodeId, Now, Reading, Source, Stamp};
 use bringup::log::LogWindows;
+use bringup::measure::Figures;
+use bringup::measure::window::Acceptance;
 use bringup::model::State;
 use bringup::model::state::{LastError, Notice, ServingState, Unread};
 use bringup::view::Glyphs;
@@ -79,6 +81,29 @@ fn age_all(state: &mut State, seconds: u64) {
     old(&mut state.observed.server.metrics, at);
     old(&mut state.server.generation, at);
     old(&mut state.server.prompt, at);
+    let figures = &mut state.server.figures;
+    for times in [&mut figures.ttft, &mut figures.itl, &mut figures.queue] {
+        old(times, at);
+    }
+    old(&mut figures.prefix_hits, at);
+    old(&mut figures.preemptions, at);
+}
+
+fn known<T>(value: T) -> Reading<T> {
+    Reading::known(value, ago(1).stamp)
+}
+
+/// A request has run for so long, and no count has moved.
+fn still(state: &mut State, seconds: u64) {
+    let scrape = MetricsSample {
+        of: Some(MetricsOf::Vllm),
+        generation_tokens: Some(9.0),
+        running: Some(1.0),
+        ..MetricsSample::default()
+    };
+    let flow = &mut state.server.flow;
+    flow.take(None, &scrape, ago(seconds + 1).stamp);
+    flow.take(Some(&scrape), &scrape, ago(1).stamp);
 }
 
 fn refused() -> LinkState {
@@ -230,6 +255,28 @@ fn server() {
         value.waiting = Some(12.0);
         value.kv_cache = None;
     }
+    let mut drafting = ready(example());
+    if let Reading::Known { value, .. } = &mut drafting.observed.server.metrics {
+        value.accepted_tokens = Some(900.0);
+    }
+    drafting.server.figures.acceptance = known(Acceptance {
+        length: Some(2.71),
+        rate: Some(0.57),
+    });
+    drafting.server.figures.preemptions = known(3.0);
+    let mut quiet = ready(example());
+    quiet.server.figures = Figures {
+        preemptions: known(0.0),
+        span: Duration::from_secs(60),
+        ..Figures::absent("none in the last 60 s")
+    };
+    let mut broken = ready(example());
+    broken.observed.server.metrics = Reading::absent("500: Internal Server Error");
+    broken.server.generation = Reading::absent("500: Internal Server Error");
+    broken.server.prompt = Reading::absent("500: Internal Server Error");
+    broken.server.figures = Figures::absent("500: Internal Server Error");
+    let mut doubtful = ready(example());
+    still(&mut doubtful, 40);
     let mut stale = ready(example());
     age_all(&mut stale, 42);
     snapshot(
@@ -240,6 +287,10 @@ fn server() {
             bare("loading", loading(example())),
             bare("ready", ready(example())),
             bare("requests wait, no KV figure", waiting),
+            bare("tokens are drafted", drafting),
+            bare("no request for a while", quiet),
+            bare("no metrics", broken),
+            bare("nothing moves, and it may be a prefill", doubtful),
             bare("degraded", degraded),
             bare("failed", failed),
             bare("failed, and it is known why", caused),
