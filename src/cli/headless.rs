@@ -22,7 +22,7 @@ use super::out;
 /// Longest wait of `status` for the first answer of every node.
 pub(super) const FIRST_ANSWERS: Duration = Duration::from_secs(10);
 
-/// How much longer `status` waits for a connection that is being made when that time is over: where the configured limit of a handshake ends at the
+/// How much longer `status` waits for what is under way when that time is over: where the configured limit of a handshake or of a command ends at the
 /// same moment, its word says why there is no answer.
 pub(super) const GRACE: Duration = Duration::from_millis(1500);
 
@@ -151,8 +151,13 @@ impl Headless {
     }
 }
 
+/// Whether a connection is being made, or a node that can be reached has not told everything: what it is asked has a limit of its own, whose word says why.
+pub(super) fn pending(state: &State) -> bool {
+    connecting(state) || !state.nodes_answered()
+}
+
 /// Whether a connection is being made.
-pub(super) fn connecting(state: &State) -> bool {
+fn connecting(state: &State) -> bool {
     let nodes = state.observed.nodes.iter().map(|n| &n.link);
     let mut all = state.hops.iter().chain(nodes);
     all.any(|link| *link == LinkState::Connecting)
@@ -168,6 +173,8 @@ pub(super) fn server_answered(state: &State) -> bool {
     match seen.health.value() {
         _ if head_down => true,
         None => false,
+        // Nothing more can be known of a server that doesn't answer where Docker doesn't either.
+        Some(Health::Refused | Health::Status(_) | Health::Unreachable(_)) if blind(state) => true,
         // Without a container on the head it is known that there is none.
         Some(_) if !state.observed.ray.asked() => false,
         Some(Health::Ok) => {
@@ -185,6 +192,12 @@ pub(super) fn server_answered(state: &State) -> bool {
             | ServingState::Failed(_) => true,
         },
     }
+}
+
+/// Whether it was asked which containers the head has, in vain.
+fn blind(state: &State) -> bool {
+    let head = state.observed.node(state.config.head());
+    head.is_some_and(|n| n.containers.asked() && n.containers.value().is_none())
 }
 
 /// Whether every log that there is to read has been heard from.

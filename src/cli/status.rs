@@ -19,7 +19,7 @@ use crate::report;
 use super::args::Args;
 use super::exit::Exit;
 use super::headless::{
-    FIRST_ANSWERS, FIRST_LINES, GRACE, Headless, Waited, connecting, logs_heard, server_answered, unreachable,
+    FIRST_ANSWERS, FIRST_LINES, GRACE, Headless, Waited, logs_heard, pending, server_answered, unreachable,
 };
 use super::{cause, logfile, out, start};
 
@@ -37,7 +37,7 @@ pub(super) async fn status(args: &Args, json: bool) -> Result<Exit> {
     let answered = |s: &State| s.nodes_answered() && server_answered(s);
     let mut waited = headless.until(FIRST_ANSWERS, answered).await;
     if matches!(waited, Waited::Late) {
-        waited = headless.until(GRACE, |s| answered(s) || !connecting(s)).await;
+        waited = headless.until(GRACE, |s| answered(s) || !pending(s)).await;
     }
     // Why it does not serve is in the logs.
     if !matches!(waited, Waited::Signal(_)) && verdict(headless.console.state()) != Exit::Done {

@@ -140,7 +140,7 @@ async fn once(setup: &NodeSetup, session: &Session, log: &mut NodeLog) -> Result
     };
     feed.send(source, EventKind::CommandStarted(start)).await;
     let (sink, mut chunks) = mpsc::channel::<Chunk>(CHUNKS);
-    let exit = match session.follow(&command, sink).await {
+    let exit = match session.follow_last(&command, sink).await {
         Err(exit) => exit,
         Ok(mut following) => {
             let mut reader = Reader::new(&setup.log, &setup.masker, log);

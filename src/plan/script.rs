@@ -110,7 +110,10 @@ fn write_command(text: &mut String, planned: &PlannedCommand, config: &Config) {
             } else {
                 command.render()
             };
-            let inner = format!("IFS= read -r {0} && export {0} && {run}", secret.name);
+            let inner = format!(
+                "IFS= read -r {0} && [ -n \"${0}\" ] && export {0} && {run}",
+                secret.name
+            );
             let inner = format!("/bin/sh -c {}", quote(&inner));
             format!(
                 "{} | {}\n",
@@ -140,7 +143,7 @@ fn print(from: &SecretFrom) -> String {
                 None => quote(path),
             };
             // The file may have no end of line, and the far shell waits for one.
-            format!("$(head -n 1 {path})")
+            format!("$(head -n 1 {path} | tr -d '\\r')")
         }
     };
     format!("printf '%s\\n' \"{value}\"")

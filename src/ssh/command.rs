@@ -128,6 +128,7 @@ impl Stop<'_> {
 /// Why there is none.
 async fn channel(link: &Arc<Link>, stop: &Stop<'_>) -> Result<(Channel<Msg>, Place), String> {
     let mut alone = 0;
+    let mut again = false;
     loop {
         let place = tokio::select! {
             place = link.session_place() => place.ok_or("the connection is gone")?,
@@ -150,6 +151,12 @@ async fn channel(link: &Arc<Link>, stop: &Stop<'_>) -> Result<(Channel<Msg>, Pla
             Err(NoChannel::NoAnswer) => return Err("no answer to a channel request".to_owned()),
             Err(NoChannel::Gone) => return Err(format!("the connection is gone: {}", link.closed().await)),
         };
+        // A channel that was closed a moment ago may still count on the server: one refusal proves nothing.
+        again = !again;
+        if again {
+            tokio::time::sleep(AFTER_REFUSAL).await;
+            continue;
+        }
         if link.refused_session() {
             continue;
         }

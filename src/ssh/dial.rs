@@ -392,11 +392,15 @@ impl Dial<'_> {
         } else {
             LinkErrorKind::Local
         };
-        let fix = refusal.key().map(|key| {
-            format!(
-                "add the public key there:\n{}",
-                fix::add_key(&key, &self.jumps, &self.host)
-            )
+        let too_many = matches!(ended, Some((_, Ending::TooMany)));
+        let name_it = "name the key that opens it in `keys` of that host (the .pub file of one that an agent holds): those are offered first".to_owned();
+        let fix = Some(name_it).filter(|_| too_many).or_else(|| {
+            refusal.key().map(|key| {
+                format!(
+                    "add the public key there:\n{}",
+                    fix::add_key(&key, &self.jumps, &self.host)
+                )
+            })
         });
         LinkError { kind, text, fix }
     }

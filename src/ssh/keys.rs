@@ -1,13 +1,14 @@
 //! Private keys in files, as far as they can be read without a passphrase.
 
 use std::fmt;
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use russh::keys::{Algorithm, Certificate, PrivateKey, PublicKey, decode_secret_key};
 use secrecy::{ExposeSecret, SecretString};
+
+use super::files;
 
 /// Longest key or certificate file that is read.
 const MAX_FILE: u64 = 64 * 1024;
@@ -132,7 +133,7 @@ fn is_encrypted_pem(text: &str) -> bool {
 fn read(path: &Path) -> Result<SecretString, KeyProblem> {
     let text = || -> io::Result<String> {
         let mut text = String::new();
-        File::open(path)?.take(MAX_FILE).read_to_string(&mut text)?;
+        files::open(path)?.take(MAX_FILE).read_to_string(&mut text)?;
         Ok(text)
     };
     text().map(SecretString::from).map_err(|e| match e.kind() {

@@ -15,6 +15,7 @@ use russh::keys::{Algorithm, HashAlg, PublicKey};
 use sha1::Sha1;
 
 use super::alias::PORT;
+use super::files;
 
 /// Longest known_hosts file that is read.
 const MAX_FILE: u64 = 16 << 20;
@@ -263,7 +264,7 @@ fn ends_in_newline(file: &mut File) -> io::Result<bool> {
 
 fn read_bounded(file: &Path) -> io::Result<String> {
     let mut bytes = Vec::new();
-    File::open(file)?.take(MAX_FILE).read_to_end(&mut bytes)?;
+    files::open(file)?.take(MAX_FILE).read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 

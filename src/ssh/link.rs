@@ -1,12 +1,13 @@
 //! One authenticated connection, and the guard that watches it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use russh::client::{Handle, Msg};
 use russh::{Channel, ChannelMsg, Disconnect};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
+use tokio_util::sync::CancellationToken;
 
 use super::host_key::{Client, Shared};
 use super::settings::Reporter;
@@ -58,6 +59,14 @@ pub(super) struct Link {
     /// Channel requests in flight: what the server says of a refusal can be told apart only when there is one.
     opening: AtomicUsize,
     closed: watch::Receiver<Option<String>>,
+    /// Streams that end where a server allows too few session channels for them.
+    yielding: Mutex<Vec<Weak<Yielding>>>,
+}
+
+/// A stream that goes on for as long as the server allows so many session channels at a time.
+pub(super) struct Yielding {
+    needs: usize,
+    pub(super) over: CancellationToken,
 }
 
 /// What a login leaves.
@@ -116,6 +125,7 @@ impl Link {
             allowed: AtomicUsize::new(SESSION_CHANNELS),
             opening: AtomicUsize::new(0),
             closed,
+            yielding: Mutex::default(),
         });
         tokio::spawn(prime(Arc::clone(&link)));
         link
@@ -140,8 +150,28 @@ impl Link {
         if taken > 0 {
             let fewer = self.sessions.forget_permits(1);
             self.allowed.fetch_sub(fewer, Ordering::Relaxed);
+            self.end_streams();
         }
         taken > 0
+    }
+
+    /// A stream begins that yields where fewer session channels than this are allowed at a time; it is over when its token says so.
+    pub(super) fn yielding(&self, needs: usize) -> Arc<Yielding> {
+        let over = CancellationToken::new();
+        let stream = Arc::new(Yielding { needs, over });
+        let mut streams = self.yielding.lock().unwrap_or_else(PoisonError::into_inner);
+        streams.retain(|s| s.strong_count() > 0);
+        streams.push(Arc::downgrade(&stream));
+        drop(streams);
+        self.end_streams();
+        stream
+    }
+
+    fn end_streams(&self) {
+        let allowed = self.allowed_sessions();
+        let streams = self.yielding.lock().unwrap_or_else(PoisonError::into_inner);
+        let too_many = streams.iter().filter_map(Weak::upgrade).filter(|s| s.needs > allowed);
+        too_many.for_each(|s| s.over.cancel());
     }
 
     /// A place, when one is free.

@@ -21,6 +21,7 @@ mod command;
 mod dial;
 mod door;
 mod errors;
+mod files;
 mod fix;
 mod held;
 mod hop;

@@ -93,7 +93,7 @@ impl Relay {
         let command = Command::script("ssh.master", MASTER, args, limit).follow();
         let (sink, mut chunks) = mpsc::channel(CHUNKS);
         let label = label(&hop, target);
-        let mut master = follow(&hop, &command, sink)
+        let mut master = follow(&hop, &command, sink, None)
             .await
             .map_err(|exit| not_begun(&label, &exit))?;
         let mut said = Said::default();
@@ -285,7 +285,7 @@ async fn beating(
 ) -> Result<(), Exit> {
     let (sink, mut chunks) = mpsc::channel(CHUNKS);
     let command = Command::script("ssh.beat", BEAT, Vec::new(), BEAT_LIMIT).follow();
-    let mut follow = follow(door, &command, sink).await?;
+    let mut follow = follow(door, &command, sink, None).await?;
     let (first, begun) = oneshot::channel();
     tokio::spawn(async move {
         let mut first = Some(first);

@@ -118,7 +118,16 @@ impl Session {
     /// # Errors
     /// How it ended, when its script did not begin within the command's time limit.
     pub async fn follow(&self, command: &Command, sink: mpsc::Sender<Chunk>) -> Result<Follow, Exit> {
-        follow(&self.door, command, sink).await
+        follow(&self.door, command, sink, Some(BESIDE_COMMANDS)).await
+    }
+
+    /// As [`Self::follow`], for a stream that yields to one more: where a server allows few session channels at a time, commands come first, then what
+    /// [`Self::follow`] follows, then this.
+    ///
+    /// # Errors
+    /// As [`Self::follow`].
+    pub async fn follow_last(&self, command: &Command, sink: mpsc::Sender<Chunk>) -> Result<Follow, Exit> {
+        follow(&self.door, command, sink, Some(BESIDE_A_STREAM)).await
     }
 
     /// A TCP connection made by the node.
@@ -204,12 +213,26 @@ pub(super) async fn exec(door: &Arc<Door>, command: &Command, secret: Option<Sec
     }
 }
 
-/// See [`Session::follow`].
-pub(super) async fn follow(door: &Arc<Door>, command: &Command, sink: mpsc::Sender<Chunk>) -> Result<Follow, Exit> {
+/// Session channels that a server must allow at a time for a stream that leaves one to commands.
+const BESIDE_COMMANDS: usize = 2;
+
+/// The same for one that leaves another to a stream.
+const BESIDE_A_STREAM: usize = 3;
+
+/// See [`Session::follow`]. `needs`: how many session channels the server must allow for it; `None` for a stream on which others rest.
+pub(super) async fn follow(
+    door: &Arc<Door>,
+    command: &Command,
+    sink: mpsc::Sender<Chunk>,
+    needs: Option<usize>,
+) -> Result<Follow, Exit> {
     let (door, command) = (Arc::clone(door), command.clone());
+    let yielding = needs.map(|needs| door.link.yielding(needs));
     let limit = command.limit.time;
     let door_name = door.name.clone();
-    let unwanted = CancellationToken::new();
+    let unwanted = yielding
+        .as_ref()
+        .map_or_else(CancellationToken::new, |y| y.over.child_token());
     let (tell, exit) = watch::channel(None);
     let (began, begun) = oneshot::channel();
     let dropped = Arc::new(AtomicU64::new(0));
@@ -236,6 +259,8 @@ pub(super) async fn follow(door: &Arc<Door>, command: &Command, sink: mpsc::Send
             Some(rest) => rest.end().await.unwrap_or(exit),
             None => exit,
         };
+        let yielded = yielding.is_some_and(|y| y.over.is_cancelled());
+        let exit = if yielded { too_few(&door) } else { exit };
         tell.send_replace(Some(exit));
     });
     match tokio::time::timeout(limit, begun).await {
@@ -247,6 +272,16 @@ pub(super) async fn follow(door: &Arc<Door>, command: &Command, sink: mpsc::Send
             door_name
         ))),
     }
+}
+
+/// Why a stream does not run.
+fn too_few(door: &Door) -> Exit {
+    let allowed = door.link.allowed_sessions();
+    let channels = if allowed == 1 { "channel" } else { "channels" };
+    Exit::NotStarted(format!(
+        "{}: its sshd allows {allowed} session {channels} at a time, and commands come first: see MaxSessions in its sshd_config",
+        door.name
+    ))
 }
 
 /// A followed command. It is ended on the node when this goes.

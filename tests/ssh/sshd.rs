@@ -225,21 +225,61 @@ async fn where_one_session_is_allowed_commands_queue_and_the_connection_lives() 
     });
     let exits = futures_util::future::join_all(all).await;
     assert!(exits.iter().all(Exit::ok), "{exits:?}");
-    // One that stays takes the only place: the others say why they have none.
+    // A stream that takes the only place gives it up to the first command that has none, and says why.
     let (sink, mut chunks) = mpsc::channel(10);
     let stays = Command::script("test", "echo up; sleep 1000", Vec::new(), T).follow();
-    let follow = session.follow(&stays, sink).await.unwrap();
-    assert!(chunks.recv().await.is_some());
-    let brief = Command::argv(["true"], Duration::from_secs(2));
-    let waits = session.exec(&brief, None).await;
-    assert!(
-        matches!(&waits.exit, Exit::NotStarted(why) if why.contains("MaxSessions")),
-        "{:?}",
-        waits.exit
-    );
-    follow.stop().await;
+    let mut ended = match session.follow(&stays, sink).await {
+        Ok(mut follow) => {
+            assert!(chunks.recv().await.is_some());
+            let beside = session.exec(&Command::argv(["true"], T), None).await;
+            assert!(beside.exit.ok(), "{:?}", beside.exit);
+            follow.wait().await
+        }
+        // The commands before have told how few it allows.
+        Err(exit) => exit,
+    };
+    for _ in 0..2 {
+        assert!(
+            matches!(&ended, Exit::NotStarted(why) if why.contains("allows 1 session channel at a time") && why.contains("MaxSessions")),
+            "{ended:?}"
+        );
+        // From then on it does not even begin.
+        ended = session.follow(&stays, mpsc::channel(1).0).await.err().unwrap();
+    }
     let after = session.exec(&Command::argv(["true"], T), None).await;
     assert!(after.exit.ok(), "{:?}", after.exit);
+}
+
+#[tokio::test]
+async fn where_two_sessions_are_allowed_the_log_yields_and_the_readings_stay() {
+    let Some(sshd) = Sshd::start("MaxSessions 2").await else {
+        return;
+    };
+    let session = sshd.session().await;
+    let stays = Command::script("test", "echo up; sleep 1000", Vec::new(), T).follow();
+    let (sink, mut chunks) = mpsc::channel(10);
+    let readings = session.follow(&stays, sink).await.unwrap();
+    assert!(chunks.recv().await.is_some());
+    let (sink, _log) = mpsc::channel(10);
+    let log = session.follow_last(&stays, sink).await;
+    let brief = Command::argv(["true"], T);
+    let all = (0..4).map(|_| session.exec(&brief, None));
+    for output in futures_util::future::join_all(all).await {
+        assert!(output.exit.ok(), "{:?}", output.exit);
+    }
+    let ended = match log {
+        Ok(mut log) => log.wait().await,
+        Err(exit) => exit,
+    };
+    assert!(
+        matches!(&ended, Exit::NotStarted(why) if why.contains("allows 2 session channels at a time")),
+        "{ended:?}"
+    );
+    assert_eq!(
+        readings.stop().await,
+        Exit::Code(143),
+        "it ran until it was told to end"
+    );
 }
 
 #[tokio::test]
