@@ -12,7 +12,8 @@ pub const GPUS_EVERY: Duration = Duration::from_secs(2);
 pub const AMD_EVERY: Duration = Duration::from_secs(20);
 /// Docker itself. Its client is the dearest program of all, so it is asked when the kernel has something new, and this often in any case.
 pub const DOCKER_EVERY: Duration = Duration::from_secs(20);
-/// What the kernel knows of containers: control groups and first processes. Where it can't tell, Docker is asked at this pace.
+/// What the kernel knows of containers: control groups and first processes. Where it can't tell, Docker is asked at this pace; and at this pace what Docker
+/// said grows old where a node does not tell that nothing has changed.
 pub const CONTAINERS_EVERY: Duration = Duration::from_secs(5);
 /// Listening sockets.
 pub const SOCKETS_EVERY: Duration = Duration::from_secs(5);
@@ -29,7 +30,7 @@ pub fn every(subject: Subject) -> Option<Duration> {
     match subject {
         Subject::Memory => Some(MEMORY_EVERY),
         Subject::Gpus => Some(GPUS_EVERY),
-        Subject::Containers => Some(DOCKER_EVERY),
+        Subject::Containers => Some(CONTAINERS_EVERY),
         Subject::Sockets => Some(SOCKETS_EVERY),
         Subject::Fabric => Some(FABRIC_EVERY),
         Subject::Disk => Some(DISK_EVERY),

@@ -89,6 +89,8 @@ pub fn every(state: &State, node: NodeId, what: Subject) -> Duration {
         return usual;
     };
     match view.watch {
+        // A node that reads something seldom does so as it would tell of a change: one that has fallen silent, or can't read it, does not.
+        Watch::Runs(_) if silent(state, node) || view.unread.contains_key(&what) => usual,
         Watch::Runs(_) => view.paces.get(&what).copied().unwrap_or(usual),
         Watch::None => usual,
         Watch::Ended(_) => {
@@ -97,6 +99,12 @@ pub fn every(state: &State, node: NodeId, what: Subject) -> Duration {
             usual.max(NODE_EVERY).max(rest)
         }
     }
+}
+
+/// Whether a node's stream has said nothing for a while: memory is what it tells most often.
+fn silent(state: &State, node: NodeId) -> bool {
+    let memory = state.observed.node(node).map(|n| &n.memory);
+    memory.is_some_and(|m| m.stale(state.now.stamp, cadence::MEMORY_EVERY))
 }
 
 /// Whether a node is asked because no stream tells of it.

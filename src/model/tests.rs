@@ -597,7 +597,22 @@ fn what_a_node_said_grows_old_at_the_pace_at_which_it_tells() {
     };
     told.at(10, Source::Node(HEAD), slow);
     assert_eq!(pace(&told, Subject::Containers), Duration::from_secs(40));
-    told.at(20, Source::Node(HEAD), ended(1, Exit::Code(1), 20));
+    let absent = Facts::Absent {
+        what: Subject::Containers,
+        why: "docker does not answer".to_owned(),
+    };
+    told.node(11, HEAD, absent);
+    assert_eq!(pace(&told, Subject::Containers), usual(Subject::Containers));
+    told.node(12, HEAD, Facts::Containers(ContainerFacts::default()));
+    told.node(13, HEAD, Facts::Memory(MemoryFacts::default()));
+    assert_eq!(pace(&told, Subject::Containers), Duration::from_secs(40));
+    told.tick(7000);
+    assert_eq!(
+        pace(&told, Subject::Containers),
+        usual(Subject::Containers),
+        "it says nothing more"
+    );
+    told.at(7020, Source::Node(HEAD), ended(1, Exit::Code(1), 7020));
     assert_eq!(pace(&told, Subject::Containers), usual(Subject::Containers));
     assert_eq!(
         pace(&told, Subject::Memory),
@@ -605,8 +620,8 @@ fn what_a_node_said_grows_old_at_the_pace_at_which_it_tells() {
         "as often as the node is asked"
     );
     for (run, exit, slow) in [(2, Exit::Code(0), true), (3, Exit::TimedOut, false)] {
-        told.at(30, Source::Node(HEAD), began(run, Purpose::Probe(ProbeId::Node)));
-        told.at(10_030, Source::Node(HEAD), ended(run, exit, 10_000));
+        told.at(7030, Source::Node(HEAD), began(run, Purpose::Probe(ProbeId::Node)));
+        told.at(17_030, Source::Node(HEAD), ended(run, exit, 10_000));
         assert_eq!(
             pace(&told, Subject::Memory) > NODE_EVERY,
             slow,

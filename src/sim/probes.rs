@@ -94,11 +94,7 @@ pub fn records(world: &World, readings: &Readings, passed: Duration, now: Moment
     ];
     let mut out = String::new();
     for kind in kinds {
-        // Nothing here costs a node anything, so Docker is looked at as often as the kernel is.
-        let every = match kind {
-            Subject::Containers => cadence::CONTAINERS_EVERY,
-            other => cadence::every(other)?,
-        };
+        let every = cadence::every(kind)?;
         let step = cadence::MEMORY_EVERY.as_secs();
         let before = passed.as_secs().checked_sub(step).map(|s| s / every.as_secs().max(1));
         if before == Some(passed.as_secs() / every.as_secs().max(1)) {
