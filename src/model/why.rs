@@ -6,6 +6,7 @@ use crate::domain::link::LinkState;
 use crate::domain::serving::Health;
 use crate::domain::{NodeId, Reading, Stamp};
 
+use super::schedule::HEALTH_EVERY;
 use super::state::{LastError, ServingState, State};
 
 impl State {
@@ -31,13 +32,33 @@ impl State {
     pub fn server_why(&self) -> Option<Cow<'_, str>> {
         match &self.server.state {
             ServingState::Degraded(why) | ServingState::Failed(why) => Some(why.into()),
-            ServingState::Unknown => match self.observed.server.health.value() {
-                Some(Health::Unreachable(why)) => Some(why.into()),
-                Some(Health::Ok | Health::Refused | Health::Status(_)) => None,
-                None => Some(self.why_absent(self.config.head(), &self.observed.server.health)),
-            },
+            ServingState::Unknown => Some(self.why_unknown()),
             ServingState::Down | ServingState::Loading | ServingState::Answering | ServingState::Ready => None,
         }
+    }
+
+    /// Why nobody knows how the model server is.
+    fn why_unknown(&self) -> Cow<'_, str> {
+        let (head, health) = (self.config.head(), &self.observed.server.health);
+        let Some(node) = self.observed.node(head) else {
+            return "there is no head".into();
+        };
+        match health.value() {
+            None => return self.why_absent(head, health),
+            Some(_) if !node.link.usable() => return "there is no connection to the head".into(),
+            Some(_) if health.stale(self.now.stamp, HEALTH_EVERY) => {
+                return "the head has not answered for a while".into();
+            }
+            Some(Health::Unreachable(why)) => return why.into(),
+            Some(Health::Ok | Health::Refused | Health::Status(_)) => {}
+        }
+        let (what, why) = match node.containers.value() {
+            None => ("containers", self.why_absent(head, &node.containers)),
+            Some(_) => ("processes in the container", self.why_absent(head, &node.serve)),
+        };
+        Cow::Owned(format!(
+            "the port refuses, and the {what} on the head are not known: {why}"
+        ))
     }
 }
 
@@ -66,6 +87,26 @@ mod tests {
     use super::*;
 
     const HEAD: NodeId = NodeId(0);
+
+    #[test]
+    fn an_unknown_server_says_what_is_not_known_of_it() {
+        let config = config::parse(EXAMPLE, "config.example.toml").unwrap();
+        let mut state = State::new(Arc::new(config), Options::default(), Now::default());
+        let why = |state: &State| state.server_why().unwrap().into_owned();
+        assert_eq!(why(&state), "not asked yet");
+        state.observed.server.health = Reading::known(Health::Refused, Stamp(0));
+        assert_eq!(why(&state), "there is no connection to the head");
+        state.observed.nodes[0].link = LinkState::Up;
+        state.observed.nodes[0].containers = Reading::absent("Docker's daemon does not answer");
+        assert_eq!(
+            why(&state),
+            "the port refuses, and the containers on the head are not known: Docker's daemon does not answer"
+        );
+        state.observed.server.health = Reading::known(Health::Unreachable("no channel".to_owned()), Stamp(0));
+        assert_eq!(why(&state), "no channel");
+        state.now.stamp = Stamp(60_000);
+        assert_eq!(why(&state), "the head has not answered for a while");
+    }
 
     #[test]
     fn a_cause_stays_until_the_connection_is_up() {

@@ -59,6 +59,8 @@ impl Watched {
 pub(super) struct NodeLog {
     follower: Follower,
     matcher: Matcher,
+    /// Why it could not be followed, where that is the last thing that stands in it.
+    refused: Option<String>,
 }
 
 /// A log that was not read yet.
@@ -66,6 +68,7 @@ pub(super) fn unread(config: &Config, role: Role) -> NodeLog {
     NodeLog {
         follower: follower(config, role),
         matcher: Matcher::new(config, role),
+        refused: None,
     }
 }
 
@@ -141,8 +144,14 @@ async fn once(setup: &NodeSetup, session: &Session, log: &mut NodeLog) -> Result
     feed.send(source, EventKind::CommandStarted(start)).await;
     let (sink, mut chunks) = mpsc::channel::<Chunk>(CHUNKS);
     let exit = match session.follow_last(&command, sink).await {
-        Err(exit) => exit,
+        Err(exit) => {
+            if let Exit::NotStarted(why) = &exit {
+                not_followed(setup, log, why);
+            }
+            exit
+        }
         Ok(mut following) => {
+            log.refused = None;
             let mut reader = Reader::new(&setup.log, &setup.masker, log);
             let backlog = tokio::time::sleep(BACKLOG);
             tokio::pin!(backlog);
@@ -176,6 +185,18 @@ async fn once(setup: &NodeSetup, session: &Session, log: &mut NodeLog) -> Result
         Exit::Unknown(why) => Err(why),
         exit @ (Exit::Code(_) | Exit::Signal(_) | Exit::TimedOut | Exit::NotStarted(_)) => Ok(exit),
     }
+}
+
+/// Writes into the log why it can't be followed, once for as long as it is so.
+fn not_followed(setup: &NodeSetup, log: &mut NodeLog, why: &str) {
+    if log.refused.as_deref() == Some(why) {
+        return;
+    }
+    log.refused = Some(why.to_owned());
+    let mut reader = Reader::new(&setup.log, &setup.masker, log);
+    let text = format!("… the log can't be followed: {}", setup.masker.text(why));
+    reader.put(LineEdit::Push(Line::of(Stream::Out, text)));
+    reader.offer(&setup.feed, setup.id);
 }
 
 /// Turns bytes into lines of the ring and into findings.
@@ -358,6 +379,7 @@ mod tests {
         NodeLog {
             follower: Follower::new(place),
             matcher: Matcher::new(&config, Role::Head),
+            refused: None,
         }
     }
 

@@ -129,14 +129,7 @@ fn trouble<'a>(scene: &Scene<'a>) -> Option<Row<'a>> {
             row.put(0, format!("✗ {text}"), look.bad());
         }
         ServingState::Unknown => {
-            let health = &state.observed.server.health;
-            let head = state.config.head();
-            let linked = state.observed.node(head).is_some_and(|n| n.link.usable());
-            let why = match health.value() {
-                None => state.why_absent(head, health),
-                Some(_) if linked => "the head has not answered for a while".into(),
-                Some(_) => "there is no connection to the head".into(),
-            };
+            let why = state.server_why().unwrap_or_default();
             row.put(0, format!("nothing known: {why}"), look.dim());
         }
         // Nothing has failed yet, or nothing was there to fail: what was seen may still say why it comes no further.
