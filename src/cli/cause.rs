@@ -1,11 +1,9 @@
 //! Causes in a few lines for a person.
 
-use std::time::Duration;
-
-use crate::diagnose::{Cause, Confidence, Kind};
+use crate::diagnose::{Cause, Kind};
 use crate::domain::NodeId;
-use crate::domain::time::human;
 use crate::model::State;
+use crate::view::cause::headline;
 
 /// All causes, the first one with all that is known of it.
 pub(super) fn text(state: &State) -> Vec<String> {
@@ -18,7 +16,7 @@ pub(super) fn text(state: &State) -> Vec<String> {
             (Kind::Cause | Kind::Echo | Kind::Pointer | Kind::Quiet, true) => "first cause",
             (Kind::Cause | Kind::Echo | Kind::Pointer | Kind::Quiet, false) => "then",
         };
-        lines.push(format!("{word}: {}", headline(state, cause)));
+        lines.push(format!("{word}: {}", headline(state, cause, state.now)));
         if cause.kind != Kind::Warning && std::mem::take(&mut first) {
             lines.extend(details(state, cause).into_iter().map(|l| format!("  {l}")));
         }
@@ -28,27 +26,9 @@ pub(super) fn text(state: &State) -> Vec<String> {
 
 /// The cause of one failure, with all that is known of it.
 pub(super) fn of(state: &State, cause: &Cause) -> Vec<String> {
-    let mut lines = vec![format!("cause: {}", headline(state, cause))];
+    let mut lines = vec![format!("cause: {}", headline(state, cause, state.now))];
     lines.extend(details(state, cause).into_iter().map(|l| format!("  {l}")));
     lines
-}
-
-fn headline(state: &State, cause: &Cause) -> String {
-    let now = state.now.wall.0;
-    let ago = human(Duration::from_millis(now.saturating_sub(cause.at.0)));
-    let when = if cause.found {
-        format!("found {ago} ago")
-    } else {
-        format!("{ago} ago")
-    };
-    let node = cause.node.map_or("the cluster", |n| state.config.node_name(n));
-    let sure = match (cause.kind, cause.confidence) {
-        (_, Confidence::Quoted) => ", a line that no rule knows",
-        (Kind::Echo, _) => ", follows from something that was not seen",
-        (_, Confidence::Likely) => ", likely",
-        (_, Confidence::Known) => "",
-    };
-    format!("{} ({node}, {when}{sure})", cause.text)
 }
 
 fn details(state: &State, cause: &Cause) -> Vec<String> {
@@ -70,4 +50,45 @@ fn details(state: &State, cause: &Cause) -> Vec<String> {
             .map(|(node, line)| format!("on {}: {line}", name(Some(*node)))),
     );
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crate::config::{self, EXAMPLE};
+    use crate::diagnose::Confidence;
+    use crate::domain::{Now, Wall};
+    use crate::model::Options;
+
+    use super::*;
+
+    #[test]
+    fn what_is_over_is_not_told_as_if_it_were_so() {
+        let config = config::parse(EXAMPLE, "config.example.toml").unwrap();
+        let mut state = State::new(Arc::new(config), Options::default(), Now::default());
+        state.now.wall = Wall(90_000);
+        let cause = Cause {
+            rule: Some("memory-floor".to_owned()),
+            kind: Kind::Cause,
+            text: "little memory is left".to_owned(),
+            node: Some(NodeId(1)),
+            at: Wall(30_000),
+            found: false,
+            over: Some(Wall(80_000)),
+            confidence: Confidence::Likely,
+            note: None,
+            evidence: Vec::new(),
+            times: 1,
+            echoes: Vec::new(),
+            fix: None,
+            command: None,
+            steps: Vec::new(),
+        };
+        let lines = of(&state, &cause);
+        assert_eq!(
+            lines,
+            ["cause: little memory is left (spark-2, 1m00s ago, over since 10 s, likely)"]
+        );
+    }
 }

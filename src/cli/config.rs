@@ -104,7 +104,7 @@ fn lacks(config: &Config, home: &Path) -> Vec<String> {
     keys.sort();
     keys.dedup();
     // Of a key that only an agent holds, the public part is enough.
-    let there = |key: &str| paths::expand(key, home).exists() || paths::expand(&format!("{key}.pub"), home).exists();
+    let there = |key: &str| place::expand(key, home).exists() || place::expand(&format!("{key}.pub"), home).exists();
     let missing = keys.into_iter().filter(|key| !there(key));
     let mut all: Vec<String> = missing.map(|key| format!("note: the key {key} is not there")).collect();
     let missing = Secrets::read(config, home).missing();
@@ -118,7 +118,7 @@ fn lacks(config: &Config, home: &Path) -> Vec<String> {
 fn readable_by_others(from: &SecretFrom, home: &Path) -> bool {
     match from {
         SecretFrom::Variable(_) => false,
-        SecretFrom::File(path) => paths::readable_by_others(&paths::expand(path, home)),
+        SecretFrom::File(path) => paths::readable_by_others(&place::expand(path, home)),
     }
 }
 

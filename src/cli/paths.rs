@@ -23,17 +23,6 @@ pub(super) fn state_dir() -> Result<PathBuf> {
     Ok(state.join("bringup"))
 }
 
-/// `~` and `~/…` as a path.
-pub(super) fn expand(text: &str, home: &Path) -> PathBuf {
-    match text.strip_prefix('~') {
-        Some("") => home.to_path_buf(),
-        Some(rest) => rest
-            .strip_prefix('/')
-            .map_or_else(|| PathBuf::from(text), |r| home.join(r)),
-        None => PathBuf::from(text),
-    }
-}
-
 /// Whether the file's mode lets others than its owner read it. What can't be looked at is not said to be open.
 #[cfg(unix)]
 pub(super) fn readable_by_others(path: &Path) -> bool {
@@ -45,18 +34,4 @@ pub(super) fn readable_by_others(path: &Path) -> bool {
 #[cfg(not(unix))]
 pub(super) fn readable_by_others(_: &Path) -> bool {
     false
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_leading_tilde_of_ones_own_is_home() {
-        let home = Path::new("/home/op");
-        assert_eq!(expand("~/.ssh/id", home), Path::new("/home/op/.ssh/id"));
-        assert_eq!(expand("~", home), home);
-        assert_eq!(expand("~other/x", home), Path::new("~other/x"));
-        assert_eq!(expand("/a/~/b", home), Path::new("/a/~/b"));
-    }
 }

@@ -81,7 +81,7 @@ pub(super) fn place(args: &Args) -> Option<place::Place> {
 pub(super) async fn open(args: &Args, config: Config, headless: bool) -> Result<Console> {
     let home = paths::home()?;
     let config = with_ssh_config(config, &home).await;
-    let expand = |text: &String| paths::expand(text, &home);
+    let expand = |text: &String| place::expand(text, &home);
     let setup = Setup {
         known_hosts: config.ssh.known_hosts.iter().map(expand).collect(),
         results: paths::state_dir()?.join("results"),

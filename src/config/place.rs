@@ -58,6 +58,18 @@ pub fn not_found(place: Option<&Place>) -> String {
     )
 }
 
+/// A path of the configuration: `~` and `~/…` stand for the home directory.
+#[must_use]
+pub fn expand(text: &str, home: &Path) -> PathBuf {
+    match text.strip_prefix('~') {
+        Some("") => home.to_path_buf(),
+        Some(rest) => rest
+            .strip_prefix('/')
+            .map_or_else(|| PathBuf::from(text), |r| home.join(r)),
+        None => PathBuf::from(text),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -100,5 +112,14 @@ mod tests {
             assert!(said.contains(part), "{said}");
         }
         assert!(not_found(None).contains("no home directory"));
+    }
+
+    #[test]
+    fn only_a_leading_tilde_of_ones_own_is_home() {
+        let home = Path::new("/home/op");
+        assert_eq!(expand("~/.ssh/id", home), Path::new("/home/op/.ssh/id"));
+        assert_eq!(expand("~", home), home);
+        assert_eq!(expand("~other/x", home), Path::new("~other/x"));
+        assert_eq!(expand("/a/~/b", home), Path::new("/a/~/b"));
     }
 }

@@ -7,6 +7,7 @@ use thiserror::Error;
 
 use crate::api::{ApiError, Client, Place};
 use crate::config::Config;
+use crate::config::place::expand;
 use crate::config::types::Login;
 use crate::domain::{HopId, Source};
 use crate::log::{Masker, Ring};
@@ -174,13 +175,5 @@ pub(super) fn target(name: &str, login: &Login, home: &Path) -> Target {
             .collect(),
         alias: login.alias,
         direct: login.direct,
-    }
-}
-
-/// A path of the config, with the home directory for `~/`.
-fn expand(path: &str, home: &Path) -> PathBuf {
-    match path.strip_prefix("~/") {
-        Some(rest) => home.join(rest),
-        None => PathBuf::from(path),
     }
 }

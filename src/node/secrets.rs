@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use secrecy::{ExposeSecret, SecretString};
 use zeroize::Zeroizing;
 
 use crate::config::Config;
+use crate::config::place::expand;
 use crate::domain::secret::SecretFrom;
 
 /// Longest secret, in bytes: it travels as one line.
@@ -55,12 +56,7 @@ fn value(from: &SecretFrom, home: &Path) -> Result<SecretString, String> {
             std::env::VarError::NotPresent => format!("{} is not set here", from.words()),
             std::env::VarError::NotUnicode(_) => format!("{} holds no text", from.words()),
         })?,
-        SecretFrom::File(path) => {
-            let path = path
-                .strip_prefix("~/")
-                .map_or_else(|| PathBuf::from(path), |rest| home.join(rest));
-            read(&path).map_err(|why| format!("{} {why}", from.words()))?
-        }
+        SecretFrom::File(path) => read(&expand(path, home)).map_err(|why| format!("{} {why}", from.words()))?,
     };
     let line = text
         .strip_suffix('\n')

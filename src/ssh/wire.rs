@@ -49,9 +49,11 @@ impl Pulse {
     /// Time since the peer last said anything, as far as the looks tell: it is too short by the time between two of them at most.
     pub(super) fn quiet_for(&self) -> Duration {
         let signs = self.signs.load(Ordering::Relaxed);
-        if self.seen.swap(signs, Ordering::Relaxed) != signs {
+        if self.seen.load(Ordering::Acquire) != signs {
             let now = u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX);
+            // In this order: whoever looks beside this finds the new sign or its time, never the old time alone.
             self.heard.store(now, Ordering::Relaxed);
+            self.seen.store(signs, Ordering::Release);
             return Duration::ZERO;
         }
         let heard = Duration::from_millis(self.heard.load(Ordering::Relaxed));

@@ -12,7 +12,8 @@ use super::words::seconds;
 const EVIDENCE: usize = 3;
 
 /// The clause, where and when it was seen, and how sure it is.
-pub(super) fn headline(state: &State, cause: &Cause, now: Now) -> String {
+#[must_use]
+pub fn headline(state: &State, cause: &Cause, now: Now) -> String {
     let text = match cause.kind {
         Kind::Cause | Kind::Warning => cause.text.clone(),
         Kind::Echo if cause.confidence == Confidence::Quoted => format!("{} (no rule knows this line)", cause.text),

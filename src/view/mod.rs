@@ -12,7 +12,7 @@
 mod age;
 mod bench;
 mod canvas;
-mod cause;
+pub mod cause;
 mod figures;
 mod hints;
 mod layout;

@@ -122,10 +122,10 @@ fn rows<'a>(scene: &Scene<'a>, height: u16) -> Vec<Row<'a>> {
 fn trouble<'a>(scene: &Scene<'a>) -> Option<Row<'a>> {
     let (state, look) = (scene.state, scene.look);
     let mut row = Row::new();
-    let known = state.first_cause().map(|c| cause::headline(state, &c, scene.now));
+    let known = || state.first_cause().map(|c| cause::headline(state, &c, scene.now));
     match &state.server.state {
         ServingState::Degraded(why) | ServingState::Failed(why) => {
-            let text = known.unwrap_or_else(|| why.clone());
+            let text = known().unwrap_or_else(|| why.clone());
             row.put(0, format!("✗ {text}"), look.bad());
         }
         ServingState::Unknown => {
@@ -134,7 +134,7 @@ fn trouble<'a>(scene: &Scene<'a>) -> Option<Row<'a>> {
         }
         // Nothing has failed yet, or nothing was there to fail: what was seen may still say why it comes no further.
         ServingState::Down | ServingState::Loading | ServingState::Answering => {
-            row.put(0, format!("! {}", known?), look.warn());
+            row.put(0, format!("! {}", known()?), look.warn());
         }
         ServingState::Ready => {
             row.put(0, format!("? {}", doubt(state, scene.now.stamp)?), look.warn());
