@@ -8,7 +8,7 @@ use crate::measure::Quantile;
 use crate::measure::window::{NOT_EXPORTED, Quantiles};
 use crate::model::{State, doubt, server_url, tunnel_line};
 
-use super::reading::{known_or, reading, seconds};
+use super::reading::{decimal, known_or, reading, seconds};
 
 /// Where it stands, what its counters say now, and what they say of the last minute.
 pub(super) fn server(state: &State, now: Now) -> Value {
@@ -36,7 +36,7 @@ pub(super) fn server(state: &State, now: Now) -> Value {
         "waiting": known_or(metrics.and_then(|m| m.waiting), no_metrics),
         "finished": known_or(metrics.and_then(|m| m.finished), no_metrics),
         "preemptions": known_or(metrics.and_then(|m| m.preemptions), no_metrics),
-        "kv_cache_percent": known_or(metrics.and_then(|m| m.kv_cache).map(|p| p.0), no_metrics),
+        "kv_cache_percent": known_or(metrics.and_then(|m| m.kv_cache).map(|p| decimal(p.0)), no_metrics),
         "lately": lately(state, now),
     })
 }

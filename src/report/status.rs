@@ -18,7 +18,7 @@ use crate::model::state::NodeView;
 
 use super::SCHEMA;
 use super::causes::{causes, timestamp as at_wall};
-use super::reading::{reading, seconds};
+use super::reading::{decimal, reading, seconds};
 use super::server::server;
 
 /// The whole state as one object.
@@ -146,8 +146,8 @@ fn memory_json(m: &MemoryFacts, gpus: Option<&GpuFacts>, floor: Bytes) -> Value 
         "free_bytes": m.free.map(|b| b.0),
         "cached_bytes": m.cached.map(|b| b.0),
         "unaccounted_bytes": unaccounted.map(|b| b.0),
-        "pressure_percent": m.pressure.map(|p| p.0),
-        "load": m.load,
+        "pressure_percent": m.pressure.map(|p| decimal(p.0)),
+        "load": m.load.map(decimal),
         "floor_bytes": floor.0,
         "below_floor": m.available < floor,
     })
@@ -158,13 +158,13 @@ fn gpus_json(facts: &GpuFacts) -> Value {
         json!({
             "index": g.index,
             "name": g.name,
-            "utilization_percent": g.utilization.map(|p| p.0),
+            "utilization_percent": g.utilization.map(|p| decimal(p.0)),
             "memory_used_bytes": g.memory_used.map(|b| b.0),
             "memory_total_bytes": g.memory_total.map(|b| b.0),
             "unified_memory": g.unified,
             "slices": g.slices,
-            "power_watts": g.power.map(|w| w.0),
-            "temperature_celsius": g.temperature.map(|c| c.0),
+            "power_watts": g.power.map(|w| decimal(w.0)),
+            "temperature_celsius": g.temperature.map(|c| decimal(c.0)),
         })
     };
     json!({
