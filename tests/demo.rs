@@ -2,6 +2,9 @@
 
 #![expect(clippy::expect_used, reason = "a test that did not get what it needs says what")]
 
+#[path = "schema/check.rs"]
+mod check;
+
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
@@ -69,13 +72,13 @@ impl Demo {
 
     /// The status, once it exits with `code`. On a machine that is busy with other tests a node may not answer at once.
     fn status(&self, code: i32) -> Value {
-        for _ in 1..STATUS_TRIES {
-            let output = self.run(&["status", "--json"]);
-            if output.status.code() == Some(code) {
-                return serde_json::from_slice(&output.stdout).expect("status prints one JSON object");
-            }
-        }
-        serde_json::from_slice(&self.expect(&["status", "--json"], code).stdout).expect("status prints one JSON object")
+        let tries = 1..STATUS_TRIES;
+        let mut outputs = tries.map(|_| self.run(&["status", "--json"]));
+        let output = outputs.find(|output| output.status.code() == Some(code));
+        let output = output.unwrap_or_else(|| self.expect(&["status", "--json"], code));
+        let status = serde_json::from_slice(&output.stdout).expect("status prints one JSON object");
+        check::Checker::new().demand("what status prints", &status);
+        status
     }
 }
 
@@ -165,6 +168,16 @@ fn the_whole_job_from_another_process() {
 
     demo.expect(&["down", "--yes"], 0);
     assert_eq!(demo.status(4)["server"]["state"], "down");
+}
+
+#[test]
+fn the_schema_of_the_status_is_printed_without_a_configuration() {
+    let output = Command::new(env!("CARGO_BIN_EXE_bringup"))
+        .args(["--config", "/nowhere", "status", "--schema"])
+        .output()
+        .expect("the program runs");
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), bringup::report::STATUS_SCHEMA);
 }
 
 #[test]

@@ -71,6 +71,9 @@ pub enum Command {
         /// Print one JSON object
         #[arg(long)]
         json: bool,
+        /// Print the JSON Schema of that object, and look at nothing
+        #[arg(long, conflicts_with = "json")]
+        schema: bool,
     },
     /// Run the throughput test against the server
     Bench {

@@ -23,6 +23,12 @@ use super::headless::{
 };
 use super::{cause, logfile, out, start};
 
+/// `bringup status --schema`.
+pub(super) fn schema() -> Exit {
+    out::line(report::STATUS_SCHEMA.trim_end());
+    Exit::Done
+}
+
 /// `bringup status`.
 ///
 /// # Errors

@@ -1,4 +1,6 @@
-//! One reading as JSON.
+//! One reading as JSON: a value with its age and its source, or the reason why there is none.
+
+use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -6,23 +8,96 @@ use serde_json::{Value, json};
 use crate::domain::time::millis;
 use crate::domain::{Reading, Stamp};
 
-/// `{"value": …, "age_s": …}`, or `{"value": null, "reason": …}`.
-pub(super) fn reading<T, J: Serialize>(r: &Reading<T>, now: Stamp, show: impl FnOnce(&T) -> J) -> Value {
-    match r {
-        Reading::Known { value, at } => json!({ "value": show(value), "age_s": seconds(now, *at) }),
-        Reading::Absent(why) => json!({ "value": null, "reason": why.0 }),
+/// Where readings come from. The words are those of `$defs/source` in `assets/status.schema.json`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Source {
+    /// /proc of the node.
+    Proc,
+    /// nvidia-smi, or AMD's rocm-smi or amd-smi where that is absent.
+    GpuTool,
+    /// Docker on the node.
+    Docker,
+    /// Interfaces and RDMA devices in /sys, addresses from `ip`.
+    Sys,
+    /// `df` and `du`.
+    Disk,
+    /// The image's own Python.
+    Image,
+    /// Ray's dashboard.
+    RayDashboard,
+    /// Ray, asked in the head's container.
+    RayContainer,
+    /// Ray, when it was not read yet.
+    Ray,
+    /// GET /health.
+    Health,
+    /// GET /v1/models.
+    Models,
+    /// GET /metrics.
+    Metrics,
+    /// One generated token.
+    Completions,
+    /// A verb of the script engine.
+    Verb,
+}
+
+/// Where a reading comes from and how often it is read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Origin {
+    /// Where from.
+    pub source: Source,
+    /// How often; `None` for what stays true as it was read.
+    pub every: Option<Duration>,
+}
+
+impl Origin {
+    /// What is read on a cadence.
+    pub fn each(source: Source, every: Duration) -> Self {
+        Self {
+            source,
+            every: Some(every),
+        }
     }
+
+    /// What is read once and stays so.
+    pub fn once(source: Source) -> Self {
+        Self { source, every: None }
+    }
+}
+
+/// `{"value": …, "age_s": …, "stale": …, "source": …}`, or `{"value": null, "reason": …, "stale": false, "source": …}`.
+pub(super) fn reading<T, J: Serialize>(r: &Reading<T>, now: Stamp, of: Origin, show: impl FnOnce(&T) -> J) -> Value {
+    match r {
+        Reading::Known { value, at } => json!({
+            "value": show(value),
+            "age_s": seconds(now, *at),
+            "stale": of.every.is_some_and(|every| r.stale(now, every)),
+            "source": of.source,
+        }),
+        Reading::Absent(why) => json!({ "value": null, "reason": why.0, "stale": false, "source": of.source }),
+    }
+}
+
+/// A part of a reading: as old as the whole. Where the whole has no such part, `why` is the reason.
+pub(super) fn part<T, J: Serialize>(
+    r: &Reading<T>,
+    now: Stamp,
+    of: Origin,
+    why: &'static str,
+    get: impl FnOnce(&T) -> Option<J>,
+) -> Value {
+    let part = match r {
+        Reading::Known { value, at } => get(value).map_or(Reading::absent(why), |part| Reading::known(part, *at)),
+        Reading::Absent(why) => Reading::Absent(why.clone()),
+    };
+    reading(&part, now, of, |part| json!(part))
 }
 
 /// Seconds from `at` to `now`, with milliseconds.
 pub(super) fn seconds(now: Stamp, at: Stamp) -> f64 {
     // By a division: a sum of seconds and nanoseconds shows more digits than there are milliseconds.
     millis(now.since(at)) as f64 / 1000.0
-}
-
-/// A value, or null with the reason.
-pub(super) fn known_or<T: Serialize>(value: Option<T>, why: &str) -> Value {
-    value.map_or_else(|| json!({ "value": null, "reason": why }), |v| json!({ "value": v }))
 }
 
 /// The number as its source wrote it: 76.36 W stay 76.36, where the plain widening shows digits that nobody measured.
@@ -33,6 +108,33 @@ pub(super) fn decimal(number: f32) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_value_has_its_age_and_its_source_and_what_is_old_says_so() {
+        let of = Origin::each(Source::Metrics, Duration::from_secs(1));
+        let seen = Reading::known(2, Stamp(1000));
+        let said = json!({ "value": 2, "age_s": 3.0, "stale": false, "source": "metrics" });
+        assert_eq!(reading(&seen, Stamp(4000), of, |n| *n), said);
+        let said = json!({ "value": 2, "age_s": 3.001, "stale": true, "source": "metrics" });
+        assert_eq!(reading(&seen, Stamp(4001), of, |n| *n), said);
+        let once = Origin::once(Source::Completions);
+        assert_eq!(reading(&seen, Stamp(999_000), once, |n| *n)["stale"], false);
+    }
+
+    #[test]
+    fn what_a_reading_lacks_has_a_reason_of_its_own_and_an_absent_reading_gives_its_reason_to_its_parts() {
+        let of = Origin::each(Source::Proc, Duration::from_secs(1));
+        let whole = Reading::known((Some(7), None::<u8>), Stamp(0));
+        let said = json!({ "value": 7, "age_s": 0.5, "stale": false, "source": "proc" });
+        assert_eq!(part(&whole, Stamp(500), of, "not exported", |w| w.0), said);
+        let said = json!({ "value": null, "reason": "not exported", "stale": false, "source": "proc" });
+        assert_eq!(part(&whole, Stamp(500), of, "not exported", |w| w.1), said);
+        let none = Reading::<u8>::absent("not asked yet");
+        assert_eq!(
+            part(&none, Stamp(0), of, "not exported", |n| Some(*n))["reason"],
+            "not asked yet"
+        );
+    }
 
     #[test]
     fn a_number_of_a_tool_keeps_its_own_digits() {

@@ -3,18 +3,19 @@
 use serde_json::{Value, json};
 
 use crate::domain::Now;
-use crate::domain::serving::Health;
+use crate::domain::serving::{Health, MetricsSample};
 use crate::measure::Quantile;
 use crate::measure::window::{NOT_EXPORTED, Quantiles};
+use crate::model::schedule::{HEALTH_EVERY, METRICS_EVERY, MODELS_EVERY};
 use crate::model::{State, doubt, server_url, tunnel_line};
 
-use super::reading::{decimal, known_or, reading, seconds};
+use super::reading::{Origin, Source, decimal, part, reading, seconds};
 
 /// Where it stands, what its counters say now, and what they say of the last minute.
 pub(super) fn server(state: &State, now: Now) -> Value {
     let (seen, view, at) = (&state.observed.server, &state.server, now.stamp);
-    let metrics = seen.metrics.value();
-    let no_metrics = seen.metrics.reason().unwrap_or(NOT_EXPORTED);
+    let scrape = Origin::each(Source::Metrics, METRICS_EVERY);
+    let counter = |get: fn(&MetricsSample) -> Option<f64>| part(&seen.metrics, at, scrape, NOT_EXPORTED, get);
     json!({
         "state": view.state.word(),
         "why": state.server_why(),
@@ -23,38 +24,41 @@ pub(super) fn server(state: &State, now: Now) -> Value {
         "url": server_url(&state.config),
         "tunnel": tunnel_line(&state.config),
         "expected_model": state.config.serve.name(),
-        "health": reading(&seen.health, at, health_word),
-        "models": reading(&seen.models, at, Clone::clone),
-        "metrics_of": reading(&seen.metrics, at, |m| m.of),
+        "health": reading(&seen.health, at, Origin::each(Source::Health, HEALTH_EVERY), health_word),
+        "models": reading(&seen.models, at, Origin::each(Source::Models, MODELS_EVERY), Clone::clone),
+        "token": reading(&seen.token, at, Origin::once(Source::Completions), |t| {
+            json!({ "model": t.model, "tokens": t.tokens, "took_s": t.took.as_secs_f64() })
+        }),
+        "metrics_of": part(&seen.metrics, at, scrape, "no names of a server that is known", |m| m.of),
         "tokens_per_second": {
-            "generation": reading(&view.generation, at, |v| *v),
-            "prompt": reading(&view.prompt, at, |v| *v),
+            "generation": reading(&view.generation, at, scrape, |v| *v),
+            "prompt": reading(&view.prompt, at, scrape, |v| *v),
         },
-        "generated_tokens": known_or(metrics.and_then(|m| m.generation_tokens), no_metrics),
-        "prompt_tokens": known_or(metrics.and_then(|m| m.prompt_tokens), no_metrics),
-        "running": known_or(metrics.and_then(|m| m.running), no_metrics),
-        "waiting": known_or(metrics.and_then(|m| m.waiting), no_metrics),
-        "finished": known_or(metrics.and_then(|m| m.finished), no_metrics),
-        "preemptions": known_or(metrics.and_then(|m| m.preemptions), no_metrics),
-        "kv_cache_percent": known_or(metrics.and_then(|m| m.kv_cache).map(|p| decimal(p.0)), no_metrics),
-        "lately": lately(state, now),
+        "generated_tokens": counter(|m| m.generation_tokens),
+        "prompt_tokens": counter(|m| m.prompt_tokens),
+        "running": counter(|m| m.running),
+        "waiting": counter(|m| m.waiting),
+        "finished": counter(|m| m.finished),
+        "preemptions": counter(|m| m.preemptions),
+        "kv_cache_percent": part(&seen.metrics, at, scrape, NOT_EXPORTED, |m| m.kv_cache.map(|p| decimal(p.0))),
+        "lately": lately(state, now, scrape),
     })
 }
 
 /// Differences of counters over the window.
-fn lately(state: &State, now: Now) -> Value {
+fn lately(state: &State, now: Now, scrape: Origin) -> Value {
     let (figures, at) = (&state.server.figures, now.stamp);
     json!({
         "span_s": figures.span.as_secs_f64(),
-        "ttft": reading(&figures.ttft, at, quantiles),
-        "itl": reading(&figures.itl, at, quantiles),
-        "queue": reading(&figures.queue, at, quantiles),
-        "prefix_hit_percent": reading(&figures.prefix_hits, at, |share| share * 100.0),
-        "speculation": reading(&figures.acceptance, at, |a| json!({
+        "ttft": reading(&figures.ttft, at, scrape, quantiles),
+        "itl": reading(&figures.itl, at, scrape, quantiles),
+        "queue": reading(&figures.queue, at, scrape, quantiles),
+        "prefix_hit_percent": reading(&figures.prefix_hits, at, scrape, |share| share * 100.0),
+        "speculation": reading(&figures.acceptance, at, scrape, |a| json!({
             "tokens_per_step": a.length,
             "accepted_percent": a.rate.map(|share| share * 100.0),
         })),
-        "preemptions": reading(&figures.preemptions, at, |n| *n),
+        "preemptions": reading(&figures.preemptions, at, scrape, |n| *n),
     })
 }
 
@@ -85,7 +89,7 @@ mod tests {
     use std::time::Duration;
 
     use crate::config::{self, EXAMPLE};
-    use crate::domain::serving::{MetricsOf, MetricsSample};
+    use crate::domain::serving::MetricsOf;
     use crate::domain::{Reading, Stamp};
     use crate::measure::window::{Acceptance, Figures};
     use crate::model::Options;
@@ -103,11 +107,11 @@ mod tests {
         let before = server(&state, now);
         assert_eq!(
             before["lately"]["ttft"],
-            json!({ "value": null, "reason": "not asked yet" })
+            json!({ "value": null, "reason": "not asked yet", "stale": false, "source": "metrics" })
         );
         assert_eq!(
             before["preemptions"],
-            json!({ "value": null, "reason": "not asked yet" })
+            json!({ "value": null, "reason": "not asked yet", "stale": false, "source": "metrics" })
         );
         let at = Stamp(1000);
         let sample = MetricsSample {
@@ -129,18 +133,22 @@ mod tests {
         let after = server(&state, now);
         let lately = &after["lately"];
         let ttft = json!({ "p50": { "seconds": 0.125 }, "p95": { "above_seconds": 2.5 }, "count": 4.0 });
-        assert_eq!(lately["ttft"], json!({ "value": ttft, "age_s": 0.5 }));
+        assert_eq!(
+            lately["ttft"],
+            json!({ "value": ttft, "age_s": 0.5, "stale": false, "source": "metrics" })
+        );
         assert_eq!(
             lately["itl"],
-            json!({ "value": null, "reason": "none in the last 60 s" })
+            json!({ "value": null, "reason": "none in the last 60 s", "stale": false, "source": "metrics" })
         );
-        assert_eq!(lately["queue"], json!({ "value": null, "reason": NOT_EXPORTED }));
+        assert_eq!(lately["queue"]["reason"], NOT_EXPORTED);
         assert_eq!(lately["prefix_hit_percent"]["value"], json!(25.0));
         let speculation = json!({ "tokens_per_step": 2.5, "accepted_percent": 75.0 });
         assert_eq!(lately["speculation"]["value"], speculation);
         assert_eq!(lately["span_s"], json!(60.0));
-        assert_eq!(after["preemptions"], json!({ "value": 0.0 }), "a zero that was counted");
-        assert_eq!(after["waiting"], json!({ "value": null, "reason": NOT_EXPORTED }));
+        let zero = json!({ "value": 0.0, "age_s": 0.5, "stale": false, "source": "metrics" });
+        assert_eq!(after["preemptions"], zero, "a zero that was counted");
+        assert_eq!(after["waiting"]["reason"], NOT_EXPORTED);
         assert_eq!(after["metrics_of"]["value"], json!("vllm"));
     }
 }

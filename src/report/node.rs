@@ -1,0 +1,228 @@
+//! What was read of a node, as JSON.
+
+use serde_json::{Value, json};
+
+use crate::config::Config;
+use crate::config::types::Engine;
+use crate::domain::container::{Container, ContainerState};
+use crate::domain::disk::DiskFacts;
+use crate::domain::event::Subject;
+use crate::domain::fabric::FabricFacts;
+use crate::domain::gpu::{Gpu, GpuFacts, GpuProcess};
+use crate::domain::image::{ImageFacts, VersionFacts};
+use crate::domain::memory::MemoryFacts;
+use crate::domain::observed::{NodeObserved, VerbFacts};
+use crate::domain::serving::ServeFacts;
+use crate::domain::sockets::SocketFacts;
+use crate::domain::units::Bytes;
+use crate::domain::{NodeId, Now, Reading};
+use crate::model::State;
+use crate::model::schedule::{IMAGE_EVERY, SERVE_EVERY, VERB_EVERY, every};
+
+use super::reading::{Origin, Source, decimal, reading};
+
+/// The readings of a node, by the name of their keys.
+pub(super) fn readings(state: &State, id: NodeId, seen: &NodeObserved, now: Now) -> Vec<(&'static str, Value)> {
+    let at = now.stamp;
+    let config: &Config = &state.config;
+    let name = &config.container.name;
+    let floor = config.watch.memory_floor;
+    let of = |source, subject| Origin::each(source, every(state, id, subject));
+    let docker = of(Source::Docker, Subject::Containers);
+    let others = |c: &&Container| &c.name != name;
+    // What is never asked is not "not asked yet".
+    let (not_here, no_verbs) = (
+        Reading::absent("the server runs on the head"),
+        Reading::absent("this engine runs no verbs"),
+    );
+    let processes = if id == config.head() { &seen.serve } else { &not_here };
+    let verbs = match config.engine {
+        Engine::Script(_) => &seen.verb,
+        Engine::VllmRay(_) => &no_verbs,
+    };
+    vec![
+        (
+            "container",
+            reading(&seen.containers, at, docker, |c| c.named(name).map(container)),
+        ),
+        (
+            "other_containers",
+            reading(&seen.containers, at, docker, |c| {
+                c.containers.iter().filter(others).map(container).collect::<Vec<_>>()
+            }),
+        ),
+        (
+            "memory",
+            reading(&seen.memory, at, of(Source::Proc, Subject::Memory), |m| {
+                memory(m, seen.gpus.value(), floor)
+            }),
+        ),
+        (
+            "gpus",
+            reading(&seen.gpus, at, of(Source::GpuTool, Subject::Gpus), gpus),
+        ),
+        (
+            "sockets",
+            reading(&seen.sockets, at, of(Source::Proc, Subject::Sockets), sockets),
+        ),
+        (
+            "fabric",
+            reading(&seen.fabric, at, of(Source::Sys, Subject::Fabric), fabric),
+        ),
+        ("disk", reading(&seen.disk, at, of(Source::Disk, Subject::Disk), disk)),
+        (
+            "image",
+            reading(&seen.image, at, Origin::each(Source::Docker, IMAGE_EVERY), image),
+        ),
+        (
+            "versions",
+            reading(&seen.versions, at, Origin::once(Source::Image), versions),
+        ),
+        (
+            "serve",
+            reading(processes, at, Origin::each(Source::Proc, SERVE_EVERY), serve),
+        ),
+        ("verb", reading(verbs, at, Origin::each(Source::Verb, VERB_EVERY), verb)),
+    ]
+}
+
+fn container(c: &Container) -> Value {
+    let (word, code, oom) = match &c.state {
+        ContainerState::Created => ("created", None, None),
+        ContainerState::Running => ("running", None, None),
+        ContainerState::Paused => ("paused", None, None),
+        ContainerState::Restarting => ("restarting", None, None),
+        ContainerState::Exited { code, oom } => ("exited", Some(*code), Some(*oom)),
+        ContainerState::Other(word) => (word.as_str(), None, None),
+    };
+    json!({
+        "name": c.name,
+        "id": c.id,
+        "image": c.image,
+        "state": word,
+        "exit_code": code,
+        "oom_killed": oom,
+        "up_s": c.up_seconds,
+        "restarts": c.restarts,
+        "started_by_bringup": c.ours.is_some(),
+    })
+}
+
+/// Used, held by the GPU's processes, page cache and free are four numbers of four sources: they need not add up.
+fn memory(m: &MemoryFacts, gpus: Option<&GpuFacts>, floor: Bytes) -> Value {
+    let unaccounted = gpus.filter(|g| g.all_unified()).and_then(|g| m.unaccounted(g.held()));
+    json!({
+        "total_bytes": m.total.0,
+        "used_bytes": m.used().0,
+        "available_bytes": m.available.0,
+        "free_bytes": m.free.map(|b| b.0),
+        "cached_bytes": m.cached.map(|b| b.0),
+        "held_bytes": m.held.map(|b| b.0),
+        "swap_used_bytes": m.swap_used.map(|b| b.0),
+        "unaccounted_bytes": unaccounted.map(|b| b.0),
+        "pressure_percent": m.pressure.map(|p| decimal(p.0)),
+        "load": m.load.map(decimal),
+        "floor_bytes": floor.0,
+        "below_floor": m.available < floor,
+    })
+}
+
+fn gpus(facts: &GpuFacts) -> Value {
+    let gpu = |g: &Gpu| {
+        json!({
+            "index": g.index,
+            "name": g.name,
+            "utilization_percent": g.utilization.map(|p| decimal(p.0)),
+            "memory_used_bytes": g.memory_used.map(|b| b.0),
+            "memory_total_bytes": g.memory_total.map(|b| b.0),
+            "unified_memory": g.unified,
+            "slices": g.slices,
+            "power_watts": g.power.map(|w| decimal(w.0)),
+            "temperature_celsius": g.temperature.map(|c| decimal(c.0)),
+        })
+    };
+    let process = |p: &GpuProcess| {
+        json!({
+            "pid": p.pid,
+            "name": p.name,
+            "memory_bytes": p.memory.map(|b| b.0),
+            "container": p.container,
+            "draws": p.draws,
+        })
+    };
+    json!({
+        "gpus": facts.gpus.iter().map(gpu).collect::<Vec<_>>(),
+        "processes": facts.processes.iter().map(process).collect::<Vec<_>>(),
+        "held_by_processes_bytes": facts.held().map(|b| b.0),
+        "processes_reason": facts.processes_unknown,
+    })
+}
+
+fn sockets(facts: &SocketFacts) -> Value {
+    let all = facts.listeners.iter();
+    all.map(|l| json!({ "address": l.address, "port": l.port, "pid": l.pid, "container": l.container }))
+        .collect()
+}
+
+fn fabric(facts: &FabricFacts) -> Value {
+    let interfaces: Vec<Value> = facts
+        .interfaces
+        .iter()
+        .map(|i| json!({ "name": i.name, "addresses": i.addresses, "state": i.state, "speed_mbit": i.speed, "mtu": i.mtu }))
+        .collect();
+    let rdma: Vec<Value> = facts
+        .rdma
+        .iter()
+        .map(|p| {
+            json!({
+                "device": p.device, "port": p.port, "state": p.state, "rate": p.rate, "layer": p.layer, "interface": p.interface,
+                "sent_bytes": p.sent.map(|b| b.0), "received_bytes": p.received.map(|b| b.0), "link_downs": p.downs,
+            })
+        })
+        .collect();
+    json!({ "interfaces": interfaces, "rdma": rdma, "infiniband": facts.infiniband })
+}
+
+fn disk(facts: &DiskFacts) -> Value {
+    let disks: Vec<Value> = facts
+        .disks
+        .iter()
+        .map(|d| json!({ "mount": d.mount, "total_bytes": d.total.0, "available_bytes": d.available.0 }))
+        .collect();
+    json!({
+        "disks": disks,
+        "model_cache": facts.cache.as_ref().map(|c| json!({ "path": c.path, "bytes": c.size.0 })),
+        "model_cache_reason": facts.cache_unknown,
+    })
+}
+
+fn image(facts: &ImageFacts) -> Value {
+    match facts {
+        ImageFacts::Present { id, layers } => json!({ "present": true, "id": id, "layers": layers }),
+        ImageFacts::Missing => json!({ "present": false, "id": null, "layers": [] }),
+    }
+}
+
+fn versions(facts: &VersionFacts) -> Value {
+    json!({ "ray": facts.ray, "vllm": facts.vllm, "python": facts.python, "missing": facts.missing })
+}
+
+fn serve(facts: &ServeFacts) -> Value {
+    let all = facts.processes.iter();
+    all.map(
+        |p| json!({ "pid": p.pid, "started_by_bringup": p.mark.is_some(), "command": p.command, "up_s": p.up_seconds }),
+    )
+    .collect()
+}
+
+fn verb(facts: &VerbFacts) -> Value {
+    match facts {
+        VerbFacts::None => json!({ "state": "none", "verb": null, "exit_code": null }),
+        VerbFacts::Running { verb, .. } => {
+            json!({ "state": "running", "verb": verb, "exit_code": null })
+        }
+        VerbFacts::Ended { verb, code, .. } => {
+            json!({ "state": "ended", "verb": verb, "exit_code": code })
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! States of the cluster at several moments, as the console may have them.
+
+use std::time::Duration;
+
+use bringup::domain::container::{Container, ContainerFacts, ContainerState};
+use bringup::domain::disk::{Cache, Disk, DiskFacts};
+use bringup::domain::event::Subject;
+use bringup::domain::fabric::{FabricFacts, Interface, RdmaPort};
+use bringup::domain::gpu::{Gpu, GpuFacts, GpuProcess};
+use bringup::domain::image::{ImageFacts, VersionFacts};
+use bringup::domain::link::{LinkError, LinkErrorKind, LinkState};
+use bringup::domain::load::Transport;
+use bringup::domain::memory::MemoryFacts;
+use bringup::domain::problem::Problem;
+use bringup::domain::serving::{Health, MetricsOf, MetricsSample, ServeFacts, ServeProcess, TokenProof};
+use bringup::domain::sign::{Sign, SignKind};
+use bringup::domain::sockets::{Listener, SocketFacts};
+use bringup::domain::units::{Bytes, Celsius, Percent, Watts};
+use bringup::domain::{NodeId, Reading};
+use bringup::measure::Quantile;
+use bringup::measure::window::{Acceptance, Figures, Quantiles};
+use bringup::model::State;
+use bringup::model::state::{LogMeta, ServingState, Unread};
+
+use crate::build::{ago, empty, example, idle, loading, read, ready};
+
+/// By name; [`whole`] knows something of everything.
+pub fn all() -> Vec<(&'static str, State)> {
+    vec![
+        ("nothing known", empty(example())),
+        ("down", idle(example())),
+        ("loading", loading(example())),
+        ("ready", ready(example())),
+        ("silent node", silent()),
+        ("lost node", lost()),
+        ("no GPU tool", no_gpu_tool()),
+        ("failed", failed()),
+        ("whole", whole()),
+    ]
+}
+
+fn silent() -> State {
+    let mut state = ready(example());
+    let since = ago(7).stamp;
+    state.observed.nodes[1].link = LinkState::Silent { since };
+    state.observed.nodes[1].memory = Reading::known(MemoryFacts::default(), ago(9).stamp);
+    state
+}
+
+fn lost() -> State {
+    let mut state = ready(example());
+    let error = |fix: Option<&str>| LinkError {
+        kind: LinkErrorKind::HostKeyChanged,
+        text: "spark-2 has another key".into(),
+        fix: fix.map(str::to_owned),
+    };
+    let since = ago(7).stamp;
+    let down = |fix, retry_at| LinkState::Down {
+        error: error(fix),
+        since,
+        retry_at,
+    };
+    state.hops[0] = down(Some("ssh-keygen -R spark-2"), None);
+    state.observed.nodes[0].link = LinkState::Asking;
+    state.observed.nodes[1].link = down(None, Some(ago(0).stamp));
+    state
+}
+
+fn no_gpu_tool() -> State {
+    let mut state = idle(example());
+    let why = "no GPU tool on the node: neither nvidia-smi nor rocm-smi nor amd-smi";
+    state.observed.nodes[0].gpus = Reading::absent(why);
+    let since = ago(30).stamp;
+    state.nodes[0]
+        .unread
+        .insert(Subject::Gpus, Unread { why: why.into(), since });
+    state.nodes[0].problems = vec![Problem::warning(why), Problem::error("x").with_fix("y")];
+    state
+}
+
+/// A cause with its echo, both in the words of a log.
+fn nccl_failed(state: &mut State) {
+    let said = [
+        (1, 40, "nccl-memlock", "NCCL WARN Call to ibv_reg_mr failed"),
+        (0, 30, "nccl-error", "RuntimeError: NCCL error: unhandled system error"),
+    ];
+    for (node, seconds, rule, text) in said {
+        let sign = Sign {
+            what: SignKind::Rule(rule.to_owned()),
+            text: text.to_owned(),
+            written: None,
+            backlog: false,
+            fields: Vec::new(),
+            times: 1,
+        };
+        state.evidence.log(NodeId(node), NodeId(0), sign, ago(seconds));
+    }
+}
+
+fn failed() -> State {
+    let mut state = loading(example());
+    nccl_failed(&mut state);
+    state.nodes[0].load.failures = vec![(ago(30).stamp, "RuntimeError: NCCL error".into())];
+    state.server.state = ServingState::Failed("the server ended".into());
+    let named = state.config.container.name.clone();
+    let ended = Container {
+        id: "77aa".repeat(16),
+        name: named,
+        image: "image".into(),
+        state: ContainerState::Exited { code: 137, oom: true },
+        started_at: None,
+        up_seconds: None,
+        restarts: 3,
+        ours: None,
+        pid: None,
+    };
+    let odd = Container {
+        name: "other".into(),
+        state: ContainerState::Other("removing".into()),
+        ..ended.clone()
+    };
+    state.observed.nodes[1].containers = read(ContainerFacts {
+        containers: vec![ended, odd],
+    });
+    state
+}
+
+/// Something of everything: no list is empty and no field that can be known is unknown.
+pub fn whole() -> State {
+    let mut state = ready(example());
+    nccl_failed(&mut state);
+    let bytes = Some(Bytes(5));
+    let node = &mut state.observed.nodes[0];
+    node.memory = read(MemoryFacts {
+        total: Bytes(1000),
+        available: Bytes(100),
+        free: bytes,
+        cached: bytes,
+        swap_used: bytes,
+        held: Some(Bytes(300)),
+        pressure: Some(Percent(1.5)),
+        load: Some(0.25),
+    });
+    node.gpus = read(GpuFacts {
+        gpus: vec![Gpu {
+            index: 0,
+            name: "NVIDIA GB10".into(),
+            utilization: Some(Percent(96.0)),
+            memory_used: bytes,
+            memory_total: bytes,
+            unified: true,
+            power: Some(Watts(45.0)),
+            temperature: Some(Celsius(61.0)),
+            slices: vec!["3g.71gb".into()],
+        }],
+        processes: vec![GpuProcess {
+            pid: 7,
+            name: "VLLM::EngineCore".into(),
+            memory: Some(Bytes(400)),
+            container: Some("3f9a".into()),
+            draws: false,
+        }],
+        processes_unknown: None,
+    });
+    let word = |text: &str| Some(text.to_owned());
+    node.sockets = read(SocketFacts {
+        listeners: vec![Listener {
+            address: "*".into(),
+            port: 8000,
+            pid: Some(7),
+            container: word("3f9a"),
+        }],
+    });
+    node.fabric = read(FabricFacts {
+        interfaces: vec![Interface {
+            name: "enp1s0f1np1".into(),
+            addresses: vec!["192.168.200.12".into()],
+            state: word("up"),
+            speed: Some(200_000),
+            mtu: Some(9000),
+        }],
+        rdma: vec![RdmaPort {
+            device: "rocep1s0f1".into(),
+            port: 1,
+            state: word("ACTIVE"),
+            rate: word("200 Gb/sec (4X HDR)"),
+            layer: word("Ethernet"),
+            interface: word("enp1s0f1np1"),
+            sent: bytes,
+            received: bytes,
+            downs: Some(0),
+        }],
+        infiniband: true,
+    });
+    node.disk = read(DiskFacts {
+        disks: vec![Disk {
+            mount: "/".into(),
+            total: Bytes(9),
+            available: Bytes(3),
+        }],
+        cache: Some(Cache {
+            path: "/root/.cache/huggingface/hub".into(),
+            size: Bytes(2),
+        }),
+        cache_unknown: None,
+    });
+    node.image = read(ImageFacts::Present {
+        id: "sha256:1".into(),
+        layers: vec!["sha256:2".into()],
+    });
+    node.versions = read(VersionFacts {
+        image_id: "sha256:1".into(),
+        ray: word("2.53.0"),
+        vllm: word("0.17.0"),
+        python: word("3.12.3"),
+        missing: vec!["No module named 'x'".into()],
+    });
+    node.serve = read(ServeFacts {
+        processes: vec![ServeProcess {
+            pid: 99,
+            mark: word("abc"),
+            command: "vllm serve org/model".into(),
+            up_seconds: Some(700),
+        }],
+    });
+    let mut other = node
+        .containers
+        .value()
+        .and_then(|c| c.containers.first())
+        .cloned()
+        .expect("ours runs");
+    other.name = "other".into();
+    if let Reading::Known { value, .. } = &mut node.containers {
+        value.containers.push(other);
+    }
+    let silence = Unread {
+        why: "docker hangs".into(),
+        since: ago(3).stamp,
+    };
+    state.nodes[0].unread.insert(Subject::Containers, silence);
+    state.nodes[0].problems = vec![Problem::warning("a").with_fix("b")];
+    state.nodes[0].load = loading(example()).nodes[0].load.clone();
+    state.nodes[0].load.failures = vec![(ago(30).stamp, "RuntimeError: x".into())];
+    state.nodes[0].load.transports = vec![Transport::Ib, Transport::Socket];
+    state.nodes[0].log = LogMeta {
+        seq: 9,
+        dropped: 2,
+        at: Some(ago(1).stamp),
+    };
+    serving(&mut state);
+    state
+}
+
+/// Every figure of the server.
+fn serving(state: &mut State) {
+    let n = Some(3.0);
+    let server = &mut state.observed.server;
+    server.health = read(Health::Ok);
+    server.models = read(vec!["org/model".into()]);
+    server.token = read(TokenProof {
+        model: "org/model".into(),
+        tokens: 1,
+        took: Duration::from_millis(1500),
+    });
+    server.metrics = read(MetricsSample {
+        of: Some(MetricsOf::LlamaCpp),
+        generation_tokens: n,
+        prompt_tokens: n,
+        running: n,
+        waiting: n,
+        kv_cache: Some(Percent(12.0)),
+        finished: n,
+        preemptions: n,
+        ..MetricsSample::default()
+    });
+    let quantiles = || {
+        read(Quantiles {
+            p50: Quantile::At(0.125),
+            p95: Quantile::Above(2.5),
+            count: 4.0,
+        })
+    };
+    state.server.generation = read(27.5);
+    state.server.prompt = read(9.5);
+    state.server.figures = Figures {
+        ttft: quantiles(),
+        itl: quantiles(),
+        queue: quantiles(),
+        prefix_hits: read(0.25),
+        acceptance: read(Acceptance {
+            length: Some(2.5),
+            rate: Some(0.75),
+        }),
+        preemptions: read(1.0),
+        span: Duration::from_secs(60),
+    };
+    state.server.state = ServingState::Degraded("a rank is lost".into());
+}
