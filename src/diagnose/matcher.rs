@@ -105,6 +105,10 @@ impl Matcher {
             LineFact::NewStart
             | LineFact::Stage(_)
             | LineFact::Bar { .. }
+            | LineFact::Checkpoint(_)
+            | LineFact::Download { .. }
+            | LineFact::Rank(_)
+            | LineFact::StillWaits
             | LineFact::GpuWait { .. }
             | LineFact::Transport(_) => None,
         });

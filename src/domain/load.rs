@@ -2,10 +2,16 @@
 
 use serde::Serialize;
 
-/// Stages of a start, in the order in which they come.
+use super::units::Bytes;
+
+/// Stages of a start, in the order in which they come. The first two and the last are never in a log: they are seen from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stage {
+    /// The image comes to the node.
+    Image,
+    /// The container is being started.
+    Container,
     /// The process runs, nothing more is known.
     Starting,
     /// Waits until Ray has the GPUs.
@@ -26,6 +32,8 @@ pub enum Stage {
     Warmup,
     /// The server says that it listens.
     Listening,
+    /// A token came back.
+    Ready,
 }
 
 impl Stage {
@@ -33,6 +41,8 @@ impl Stage {
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
+            Self::Image => "image",
+            Self::Container => "container",
             Self::Starting => "starting",
             Self::WaitingForGpus => "waiting for GPUs",
             Self::Distributed => "distributed init",
@@ -43,6 +53,7 @@ impl Stage {
             Self::Graphs => "graphs",
             Self::Warmup => "warm-up",
             Self::Listening => "listening",
+            Self::Ready => "ready",
         }
     }
 }
@@ -63,15 +74,48 @@ pub enum LineFact {
         /// Of how many.
         total: u64,
     },
+    /// Size of the weights on the disk, all ranks together.
+    Checkpoint(Bytes),
+    /// The bar of a download, in bytes.
+    Download {
+        /// The file; `None` where the bar stands for all of them.
+        file: Option<String>,
+        /// Done so far.
+        done: Bytes,
+        /// Of how many.
+        total: Bytes,
+    },
+    /// The rank that wrote a line, and what the line says of it.
+    Rank(RankLine),
     /// The engine waits for GPUs for so many seconds.
     GpuWait {
         /// Seconds, as the line gives them.
         seconds: u64,
     },
+    /// The engine says again that it waits for its own processes. That comes in healthy starts too, once a minute, so it is no failure; and it is no sign of
+    /// life either.
+    StillWaits,
     /// NCCL's transport on a channel.
     Transport(Transport),
     /// A line that says something failed: an exception, a fatal error. Wrapper lines that only point to another line are not given.
     Failure(String),
+}
+
+/// A rank as far as one of its lines names it. Each part may be missing, and which are there differs by version and by line.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct RankLine {
+    /// As its prefix names it, such as `TP1` or `DP1_TP0_EP2`.
+    pub name: Option<String>,
+    /// Its number among all ranks.
+    pub rank: Option<u32>,
+    /// Its process, in the numbers of its own container.
+    pub pid: Option<u32>,
+    /// Address of its host, as Ray prints it for a host other than the one that prints.
+    pub address: Option<String>,
+    /// The stage that it has come to.
+    pub stage: Option<Stage>,
+    /// Its bar: done, of how many.
+    pub bar: Option<(u64, u64)>,
 }
 
 /// How NCCL moves data.

@@ -11,8 +11,9 @@ use crate::domain::{NodeId, Reading, Stamp};
 
 use super::causes;
 use super::load::in_peace;
+use super::load::trend::Trends;
 use super::run;
-use super::state::{State, Unread};
+use super::state::{NodeView, State, Unread};
 
 /// Takes what a probe found.
 pub(super) fn take(state: &mut State, node: NodeId, found: Facts, at: Stamp) {
@@ -39,7 +40,7 @@ pub(super) fn take(state: &mut State, node: NodeId, found: Facts, at: Stamp) {
     view.unread.remove(&what);
     match found {
         Facts::Memory(memory) => {
-            view.load.memory(&memory, at);
+            moved(view, at, |trends| trends.memory(&memory, at));
             seen.memory = Reading::known(memory, at);
         }
         Facts::Gpus(gpus) => {
@@ -49,6 +50,7 @@ pub(super) fn take(state: &mut State, node: NodeId, found: Facts, at: Stamp) {
             if let Some(used) = memory_in_use(&gpus, seen.memory.value()) {
                 view.memory.push(at, used.gib());
             }
+            moved(view, at, |trends| trends.gpus(&gpus, at));
             seen.gpus = Reading::known(gpus, at);
         }
         Facts::Containers(c) => {
@@ -70,12 +72,22 @@ pub(super) fn take(state: &mut State, node: NodeId, found: Facts, at: Stamp) {
         }
         Facts::Sockets(s) => seen.sockets = Reading::known(s, at),
         Facts::Fabric(f) => seen.fabric = Reading::known(f, at),
-        Facts::Disk(d) => seen.disk = Reading::known(d, at),
+        Facts::Disk(d) => {
+            moved(view, at, |trends| trends.disk(&d, at));
+            seen.disk = Reading::known(d, at);
+        }
         Facts::Image(i) => seen.image = Reading::known(i, at),
         Facts::Versions(v) => seen.versions = Reading::known(v, at),
         Facts::Serve(s) => serve(state, node, s, false, at),
         Facts::Verb(v) => seen.verb = Reading::known(v, at),
         Facts::Ray(_) | Facts::Absent { .. } => {}
+    }
+}
+
+/// Takes a reading into what moves on the node: movement is progress while a load is under way.
+fn moved(view: &mut NodeView, at: Stamp, take: impl FnOnce(&mut Trends) -> bool) {
+    if take(&mut view.trends) {
+        view.load.progress_at = Some(at);
     }
 }
 

@@ -23,6 +23,7 @@ use crate::plan::{Machine, Plan};
 use super::bench::BenchView;
 use super::flow::Flow;
 use super::load::Load;
+use super::load::trend::Trends;
 use super::schedule::Asked;
 use super::series::Series;
 
@@ -114,8 +115,10 @@ pub struct Options {
 /// What the screen shows of a node beside its readings.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct NodeView {
-    /// The load of the model.
+    /// The load of the model, as the node's log tells it.
     pub load: Load,
+    /// What moves on it.
+    pub trends: Trends,
     /// Its log.
     pub log: LogMeta,
     /// Since when commands could run on it; `None` when they can't.

@@ -3,6 +3,7 @@
 use crate::domain::effect::Effect;
 use crate::domain::event::{Event, EventKind};
 use crate::domain::link::LinkState;
+use crate::domain::load::LineFact;
 use crate::domain::{NodeId, Source, Stamp};
 
 use super::state::{NOTICES, Notice, State, Watch};
@@ -56,14 +57,15 @@ pub fn update(state: &mut State, event: Event) -> Vec<Effect> {
         }
         EventKind::LogAdvanced { seq, dropped } => {
             if let Some(view) = node_of(source).and_then(|n| state.nodes.get_mut(n.index())) {
+                view.load.lines(seq.saturating_sub(view.log.seq), now);
                 view.log.seq = seq;
                 view.log.dropped = dropped;
                 view.log.at = Some(now);
             }
         }
         EventKind::Line(fact) => {
-            if let Some(view) = node_of(source).and_then(|n| state.nodes.get_mut(n.index())) {
-                view.load.line(fact, now);
+            if let Some(node) = node_of(source) {
+                line(state, node, fact, now);
             }
         }
         EventKind::Sign(sign) => {
@@ -118,6 +120,17 @@ pub(super) fn notice(state: &mut State, source: Source, text: String) {
         source,
         text,
     });
+}
+
+/// Takes what a line says of a load.
+fn line(state: &mut State, node: NodeId, fact: LineFact, now: Stamp) {
+    if fact == LineFact::NewStart && node == state.config.head() {
+        // What the nodes held until now is not of this load.
+        state.nodes.iter_mut().for_each(|view| view.trends.begin());
+    }
+    if let Some(view) = state.nodes.get_mut(node.index()) {
+        view.load.line(fact, now);
+    }
 }
 
 fn node_of(source: Source) -> Option<NodeId> {

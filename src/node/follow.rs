@@ -316,7 +316,7 @@ impl<'a> Reader<'a> {
 
     /// What the engine's grammar finds in a line; it is kept to be told.
     fn find(&mut self, line: &Line) -> Vec<LineFact> {
-        let facts = grammar::read_line(&line.plain());
+        let facts = grammar::read(&line.plain());
         for fact in &facts {
             self.keep(EventKind::Line(fact.clone()));
         }
@@ -326,7 +326,12 @@ impl<'a> Reader<'a> {
     /// Keeps what a line says until the queue has room. Bars and failure lines may be many and each is worth little: they make room for the rest.
     fn keep(&mut self, found: EventKind) {
         if self.findings.len() == FINDINGS {
-            let bar = |f: &EventKind| matches!(f, EventKind::Line(LineFact::Bar { .. }));
+            let bar = |f: &EventKind| {
+                matches!(
+                    f,
+                    EventKind::Line(LineFact::Bar { .. } | LineFact::Download { .. } | LineFact::Rank(_))
+                )
+            };
             let failure = |f: &EventKind| matches!(f, EventKind::Line(LineFact::Failure(_)));
             let place = self.findings.iter().position(bar);
             let place = place.or_else(|| self.findings.iter().rposition(failure));

@@ -225,7 +225,6 @@ pub fn loading(config: Config) -> State {
             }
         } else {
             view.load.stage = None;
-            view.load.inferred = true;
             view.load.progress_at = Some(ago(3).stamp);
         }
     }
@@ -253,7 +252,6 @@ pub fn loading(config: Config) -> State {
 pub fn ready(config: Config) -> State {
     let mut state = loading(config);
     for node in &mut state.nodes {
-        node.load.inferred = false;
         node.load.line(LineFact::Stage(Stage::Listening), ago(190).stamp);
     }
     state.server.state = ServingState::Ready;

@@ -1,4 +1,4 @@
-//! What vLLM's log lines say: stages of a load, bars, waits for GPUs, transports, failures.
+//! What vLLM's log lines say, and SGLang's: stages of a load, bars, waits for GPUs, transports, failures.
 //!
 //! The words are those of vLLM 0.6 to 0.32, of the Ray, torch and NCCL that come with them, and of the hub's downloads. A line is read by itself; whoever
 //! follows a load keeps the furthest stage since the last [`LineFact::NewStart`], because Ray collects the lines of its workers from two streams and hands
@@ -6,16 +6,30 @@
 
 mod bar;
 mod failure;
+mod rank;
 mod record;
 #[cfg(test)]
 mod tests;
 
 use crate::domain::load::{LineFact, Stage, Transport};
+use crate::domain::units::Bytes;
 
 use record::message;
 
 /// Longest part of a line that is looked at, in characters: vLLM prints its whole configuration as one line.
 const LOOKED_AT: usize = 2000;
+
+/// Longest part of a line's beginning that is searched for the rank that wrote it, in characters.
+const PREFIXES: usize = 400;
+
+/// What a line says about the load, and of which rank.
+#[must_use]
+pub fn read(line: &str) -> Vec<LineFact> {
+    let mut facts = read_line(line);
+    let start: String = line.chars().take(PREFIXES).collect();
+    facts.extend(rank::read(&record::plain(&start), &facts).map(LineFact::Rank));
+    facts
+}
 
 /// What a line says about the load; nothing for most lines. Colours and prefixes may still be there.
 #[must_use]
@@ -43,6 +57,12 @@ fn read_part(part: &str) -> Vec<LineFact> {
     if let Some(seconds) = gpu_wait(text) {
         return vec![LineFact::Stage(Stage::WaitingForGpus), LineFact::GpuWait { seconds }];
     }
+    if text.starts_with("No available shared memory broadcast block found") {
+        return vec![LineFact::StillWaits];
+    }
+    if let Some(size) = checkpoint(text) {
+        return vec![LineFact::Stage(Stage::Weights), LineFact::Checkpoint(size)];
+    }
     if let Some(transport) = transport(text) {
         return vec![LineFact::Transport(transport)];
     }
@@ -52,9 +72,32 @@ fn read_part(part: &str) -> Vec<LineFact> {
     failure::read(text).map(LineFact::Failure).into_iter().collect()
 }
 
-/// The line with which a server begins: older versions name themselves in words, newer ones draw a banner with the version in its third row.
+/// The line with which a server begins: older versions name themselves in words, newer ones draw a banner with the version in its third row; a rank
+/// without a server says that it has none; SGLang prints its arguments.
 fn new_start(text: &str) -> bool {
-    text.starts_with("vLLM API server version") || (text.contains('█') && text.contains(" version "))
+    let words = ["vLLM API server version", "Launching vLLM (", "server_args=ServerArgs("];
+    words.iter().any(|w| text.starts_with(w)) || (text.contains('█') && text.contains(" version "))
+}
+
+/// `Filesystem type for checkpoints: EXT4. Checkpoint size: 17.69 GiB. Available RAM: 51.99 GiB.`
+fn checkpoint(text: &str) -> Option<Bytes> {
+    let (_, rest) = text.split_once("Checkpoint size: ")?;
+    let (number, rest) = rest.split_once(' ')?;
+    let unit: u64 = match rest.get(..3)? {
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        "TiB" => 1 << 40,
+        _ => return None,
+    };
+    let number: f64 = number.parse().ok().filter(|n: &f64| n.is_finite() && *n >= 0.0)?;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "not negative; the cast keeps within the type; the line itself has two decimals"
+    )]
+    Some(Bytes((number * unit as f64) as u64))
 }
 
 /// `Waiting for creating a placement group of specs for 70 seconds. specs=[…`
@@ -96,7 +139,12 @@ const BEGINNINGS: &[(Stage, &[&str])] = &[
     ),
     (
         Stage::Distributed,
-        &["world_size=", "vLLM is using nccl==", "Init torch distributed begin"],
+        &[
+            "world_size=",
+            "vLLM is using nccl==",
+            "Init torch distributed begin",
+            "Init torch distributed ends",
+        ],
     ),
     (
         Stage::Download,
@@ -139,6 +187,7 @@ const BEGINNINGS: &[(Stage, &[&str])] = &[
             "# CUDA blocks",
             "# cuda blocks",
             "KV Cache is allocated",
+            "Memory pool end",
         ],
     ),
     (
@@ -148,6 +197,7 @@ const BEGINNINGS: &[(Stage, &[&str])] = &[
             "Capturing cudagraphs",
             "Capturing the model for CUDA graphs",
             "Capture cuda graph begin",
+            "Capture cuda graph end",
             "Graph capturing finished",
         ],
     ),
@@ -165,7 +215,11 @@ const BEGINNINGS: &[(Stage, &[&str])] = &[
     ),
     (
         Stage::Listening,
-        &["Application startup complete", "Uvicorn running on"],
+        &[
+            "Application startup complete",
+            "Uvicorn running on",
+            "The server is fired up and ready to roll",
+        ],
     ),
 ];
 

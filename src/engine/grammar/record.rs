@@ -53,6 +53,20 @@ pub(super) fn message(line: &str) -> &str {
     after_head(text).trim()
 }
 
+/// The line without the time that `docker logs --timestamps` puts first.
+pub(super) fn undated(line: &str) -> &str {
+    after_docker_time(line.trim_start())
+}
+
+/// What stands in the brackets of the owner prefixes with which a text begins.
+pub(super) fn groups(text: &str) -> impl Iterator<Item = &str> {
+    let prefixes = text.get(..prefix_len(text)).unwrap_or("");
+    prefixes
+        .split('(')
+        .filter_map(|part| part.split_once(')'))
+        .map(|(group, _)| group)
+}
+
 /// What follows the time that `docker logs --timestamps` puts first.
 fn after_docker_time(text: &str) -> &str {
     let Some((word, rest)) = text.split_once(' ') else {
@@ -85,9 +99,11 @@ fn after_place(rest: &str) -> Option<&str> {
     sound.then_some(message)
 }
 
+/// What follows `2026-11-29 18:59:36,893<TAB>INFO worker.py:1841 -- `. The tab has become blanks by the time a line is read: one alone where it stood
+/// just before its stop.
 fn after_ray_head(text: &str) -> Option<&str> {
     let (head, message) = text.split_once(" -- ")?;
-    let (time, place) = head.split_once('\t').or_else(|| head.split_once("  "))?;
-    let sound = time.starts_with("20") && LEVELS.iter().any(|l| place.starts_with(l));
+    let level = head.split_whitespace().nth(2)?;
+    let sound = head.starts_with("20") && LEVELS.contains(&level);
     sound.then_some(message)
 }

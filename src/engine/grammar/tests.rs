@@ -1,6 +1,7 @@
 //! The grammar on lines that were seen, and on whole logs.
 
 use crate::domain::load::{LineFact, Stage, Transport};
+use crate::domain::units::Bytes;
 
 use super::read_line;
 
@@ -10,6 +11,11 @@ fn stage(stage: Stage) -> Vec<LineFact> {
 
 fn bar(stage: Stage, done: u64, total: u64) -> Vec<LineFact> {
     vec![LineFact::Bar { stage, done, total }]
+}
+
+fn download(file: Option<&str>, done: u64, total: u64) -> Vec<LineFact> {
+    let (file, done, total) = (file.map(str::to_owned), Bytes(done), Bytes(total));
+    vec![LineFact::Download { file, done, total }]
 }
 
 fn failure(text: &str) -> Vec<LineFact> {
@@ -83,6 +89,11 @@ fn stages_are_read_in_the_words_of_every_version() {
             "2026-11-29 18:59:36,901\tINFO worker.py:1841 -- Connecting to existing Ray cluster at address: 192.168.200.12:6379...",
             Stage::WaitingForGpus,
         ),
+        // The same once its tab has become blanks.
+        (
+            "2026-11-29 18:59:36,901 INFO worker.py:1841 -- Connecting to existing Ray cluster at address: 192.168.200.12:6379...",
+            Stage::WaitingForGpus,
+        ),
         (
             "(Worker pid=958) INFO 08-09 20:55:03 [distributed/parallel_state.py:1607] world_size=2 rank=1 local_rank=0",
             Stage::Distributed,
@@ -95,6 +106,14 @@ fn stages_are_read_in_the_words_of_every_version() {
         (
             "[2025-03-27 21:33:31 TP0] KV Cache is allocated. #tokens: 834615, K size: 54.12 GB",
             Stage::KvCache,
+        ),
+        (
+            "[2025-03-27 21:33:31 TP0] Memory pool end. avail mem=14.61 GB",
+            Stage::KvCache,
+        ),
+        (
+            "[2025-03-27 21:33:50] The server is fired up and ready to roll!",
+            Stage::Listening,
         ),
     ];
     for (line, expected) in cases {
@@ -110,6 +129,8 @@ fn a_new_start_is_told_by_the_banner_or_by_words() {
         "\u{1b}[0;36m(APIServer pid=1)\u{1b}[0;0m \u{1b}[32mINFO\u{1b}[0m \u{1b}[90m11-29 17:30:48\u{1b}[0m \u{1b}[90m[api_utils.py:347]\u{1b}[0m  \u{1b}[93m▄▄\u{1b}[0m \u{1b}[94m▄█\u{1b}[0m \u{1b}[1m█     █     █ ▀▄▀ █\u{1b}[22m  version 0.32.0",
         "INFO 06-16 10:03:14 [api_server.py:1885] vLLM API server version 0.9.1",
         "[0;36m(APIServer pid=1) [0;0m [32mINFO [0m [90m07-24 13:15:43 [0m [90m[api_server.py:3] [0m vLLM API server version 0.11.0",
+        "(MainProcess pid=1) INFO 11-29 17:31:55 [serve.py:224] Launching vLLM (v0.32.0) headless multiproc executor, with head node address 10.77.0.1:29555 for torch.distributed process group.",
+        "[2025-12-23 14:17:40] server_args=ServerArgs(model_path='m', tp_size=2)",
     ];
     for line in lines {
         assert_eq!(read_line(line), new, "{line}");
@@ -166,11 +187,16 @@ fn bars_give_their_counts() {
         ),
         (
             "model-00001-of-00006.safetensors: 100%|██████▉| 4.93G/4.93G [00:25<00:00, 194MB/s]",
-            stage(Stage::Download),
+            download(Some("model-00001-of-00006.safetensors"), 4_930_000_000, 4_930_000_000),
         ),
         (
             "Reconstructing (incomplete total...):   0%| |  0.00B / 51.6GB",
-            stage(Stage::Download),
+            download(None, 0, 51_600_000_000),
+        ),
+        // Without a name, and with a record glued to it.
+        (
+            "  0%|                    | 0/23 [00:00<?, ?it/s][2025-03-03 18:46:44 TP3] Capture cuda graph begin. This can take up to several minutes.",
+            bar(Stage::Graphs, 0, 23),
         ),
         // Two states glued together: the later counts.
         (
@@ -180,6 +206,20 @@ fn bars_give_their_counts() {
     ];
     for (line, expected) in cases {
         assert_eq!(read_line(line), expected, "{line}");
+    }
+}
+
+#[test]
+fn the_size_of_the_weights_is_read() {
+    let line = "(Worker_TP0 pid=54) INFO 05-06 04:31:18 [weight_utils.py:904] Filesystem type for checkpoints: EXT4. Checkpoint size: 17.69 GiB. Available RAM: 51.99 GiB.";
+    let size = LineFact::Checkpoint(Bytes(18_994_492_866));
+    assert_eq!(read_line(line), [LineFact::Stage(Stage::Weights), size]);
+    for other in [
+        "Checkpoint size: much GiB.",
+        "Checkpoint size: -1 GiB.",
+        "Checkpoint size: 1",
+    ] {
+        assert_eq!(read_line(other), [], "{other}");
     }
 }
 
@@ -200,6 +240,8 @@ fn waits_and_transports_are_read() {
         read_line(&format!("{channel}Socket/0")),
         [LineFact::Transport(Transport::Socket)]
     );
+    let idle = "(EngineCore pid=15003) INFO 11-29 17:13:50 [shm_broadcast.py:871] No available shared memory broadcast block found in 60 seconds.";
+    assert_eq!(read_line(idle), [LineFact::StillWaits]);
     assert_eq!(
         read_line("spark:1:1 [0] NCCL INFO Channel 00 : 0[0] -> 1[1] via P2P/IPC"),
         []
@@ -255,7 +297,6 @@ fn lines_that_only_point_elsewhere_or_do_no_harm_say_nothing() {
         "(Worker_TP0 pid=490) WARNING 11-29 19:00:25 [utils.py:597] Failed to create oneDNN linear, fallback to torch linear. Exception: could not create a primitive",
         "(APIServer pid=11823) ERROR 11-29 17:14:25 [serving.py:274] Error with model error=ErrorInfo(message='The model `nope` does not exist.')",
         "/usr/local/lib/python3.11/x.py:138: FutureWarning: `torch.distributed.reduce_op` is deprecated",
-        "(EngineCore pid=15003) INFO 11-29 17:13:50 [shm_broadcast.py:871] No available shared memory broadcast block found in 60 seconds.",
         "(EngineCore_DP0 pid=2301) (RayWorkerWrapper pid=2528) spark:2528:2528 [0] NCCL INFO Channel 07/16 : 0 1",
         "INFO 06-16 10:03:14 [loggers.py:87] Engine 000: Avg prompt throughput: 1254.4 tokens/s, GPU KV cache usage: 57.9%, Prefix cache hit rate: 40.5%",
         "  0%|                    | 0/23 [00:00<?, ?it/s]",
@@ -285,7 +326,12 @@ fn walk(log: &str) -> (Vec<Stage>, Option<LineFact>, bool) {
                 None
             }
             LineFact::Stage(stage) | LineFact::Bar { stage, .. } => Some(*stage),
-            LineFact::GpuWait { .. } | LineFact::Transport(_) => None,
+            LineFact::Download { .. } => Some(Stage::Download),
+            LineFact::GpuWait { .. }
+            | LineFact::StillWaits
+            | LineFact::Transport(_)
+            | LineFact::Checkpoint(_)
+            | LineFact::Rank(_) => None,
             LineFact::Failure(_) => {
                 last = Some(fact.clone());
                 None

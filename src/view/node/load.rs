@@ -45,7 +45,7 @@ pub(super) fn row<'a>(scene: &Scene<'a>, id: NodeId, dense: bool) -> Row<'a> {
             row.put(0, "done, with the head", look.good());
             return row;
         }
-        None if with_head.is_some() || load.inferred => {
+        None if with_head.is_some() => {
             let stage = with_head.map_or("loading", Stage::word);
             row.put(0, format!("with the head: {stage}"), look.text());
             row.put(4, "(inferred from memory)", look.dim());
@@ -105,7 +105,7 @@ fn last_seen(scene: &Scene<'_>, stage: Option<Stage>, row: &mut Row<'_>) {
 }
 
 /// The stage of the head's load, for a worker: its own engine prints little or nothing.
-fn head_stage(scene: &Scene<'_>, id: NodeId) -> Option<Stage> {
+pub(super) fn head_stage(scene: &Scene<'_>, id: NodeId) -> Option<Stage> {
     let head = scene.state.config.head();
     let load = &scene.state.nodes.get(head.index())?.load;
     load.stage.filter(|_| id != head).map(|(stage, _)| stage)

@@ -19,7 +19,7 @@ use crate::view::widgets::row::Row;
 use crate::view::words::{NOTHING, gib, plural};
 
 use super::container;
-use super::load::reached;
+use super::load::{head_stage, reached};
 use super::memory::share;
 
 /// Longest name that keeps its column.
@@ -114,7 +114,7 @@ fn load(scene: &Scene<'_>, id: NodeId) -> (String, Style) {
     match (load.stage, load.bar) {
         (Some((stage, _)), Some(bar)) => (format!("{} {}/{}", stage.word(), bar.done, bar.total), look.text()),
         (Some((stage, _)), None) => (stage.word().to_owned(), look.text()),
-        (None, _) if load.inferred => ("inferred from memory".to_owned(), look.text()),
+        (None, _) if head_stage(scene, id).is_some() => ("inferred from memory".to_owned(), look.text()),
         (None, _) => (NOTHING.to_owned(), look.dim()),
     }
 }

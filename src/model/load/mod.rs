@@ -1,0 +1,236 @@
+//! Where a load stands, from the engine's own lines and from what moves on its nodes.
+
+mod bar;
+mod rank;
+#[cfg(test)]
+mod tests;
+pub mod trend;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::domain::Stamp;
+use crate::domain::load::{LineFact, Stage, Transport};
+use crate::domain::units::Bytes;
+
+pub use bar::Bar;
+pub use rank::Rank;
+
+/// Failure lines kept of one start; the first is the one that counts.
+const FAILURES: usize = 8;
+
+/// Files of a download that are followed; the largest models have a few hundred.
+const FILES: usize = 1024;
+
+/// A failure line that is older than this when the server ends is not why it ended.
+const LAST_WORDS: Duration = Duration::from_secs(60);
+
+/// The progress of one node's load, as its own log tells it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Load {
+    /// When the line with which this start begins was read.
+    pub started: Option<Stamp>,
+    /// Latest stage and when it began. `None` before the first line that names one.
+    pub stage: Option<(Stage, Stamp)>,
+    /// The stages of this start, in order, each with when it began.
+    pub entered: Vec<(Stage, Stamp)>,
+    /// The bar of the latest stage: done, of how many, when it moved last.
+    pub bar: Option<Bar>,
+    /// Size of the weights on the disk, all ranks together, where the engine tells it.
+    pub checkpoint: Option<Bytes>,
+    /// What comes from a hub.
+    pub download: Download,
+    /// The ranks that this log names.
+    pub ranks: Vec<Rank>,
+    /// Seconds that the engine says it has waited for GPUs, when that is the stage.
+    pub gpu_wait: Option<u64>,
+    /// Last line that says more than that something is waited for.
+    pub line_at: Option<Stamp>,
+    /// Last sign of progress: a stage, a bar that moved, a reading that moved.
+    pub progress_at: Option<Stamp>,
+    /// First failure lines since the start, in order, each with when it was read.
+    pub failures: Vec<(Stamp, String)>,
+    /// NCCL transports seen since the start.
+    pub transports: Vec<Transport>,
+    /// Whether the server ended in peace: what it said before is not why it is gone.
+    pub over: bool,
+    /// Lines since the last news of the log that only say that something is waited for.
+    idle_lines: u64,
+}
+
+/// A download, in bytes.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Download {
+    /// Each file's own bar: done, of how many.
+    files: BTreeMap<String, (Bytes, Bytes)>,
+    /// The bar that stands for all of them.
+    whole: Option<(Bytes, Bytes)>,
+    /// First look: when, and what was done then.
+    since: Option<(Stamp, Bytes)>,
+}
+
+impl Download {
+    /// Bytes that are here, as far as bars tell.
+    #[must_use]
+    pub fn done(&self) -> Option<Bytes> {
+        let files = self
+            .files
+            .values()
+            .fold(0u64, |sum, (done, _)| sum.saturating_add(done.0));
+        let whole = self.whole.map(|(done, _)| done.0);
+        let any = whole.is_some() || !self.files.is_empty();
+        any.then(|| Bytes(files.max(whole.unwrap_or_default())))
+    }
+
+    /// Bytes of all files. `None` while a file is known to be missing from the list, or may be: one bar a file says nothing of the rest.
+    #[must_use]
+    pub fn total(&self) -> Option<Bytes> {
+        if let Some((_, total)) = self.whole {
+            return Some(total);
+        }
+        let of = self.files.keys().find_map(|name| files_in_all(name))?;
+        let parts = self.files.keys().filter(|name| files_in_all(name) == Some(of)).count();
+        let sum = self
+            .files
+            .values()
+            .fold(0u64, |sum, (_, total)| sum.saturating_add(total.0));
+        (parts == of).then_some(Bytes(sum))
+    }
+
+    /// Time left at the rate so far.
+    #[must_use]
+    pub fn eta(&self, now: Stamp) -> Option<Duration> {
+        let (since, from) = self.since?;
+        let (done, total) = (self.done()?, self.total()?);
+        let came = done.minus(from).0;
+        let took = now.since(since).as_millis();
+        let ms = (u128::from(total.minus(done).0) * took).checked_div(u128::from(came))?;
+        u64::try_from(ms).ok().map(Duration::from_millis)
+    }
+
+    /// Takes a bar; says whether it has moved. An amount never goes back.
+    fn take(&mut self, file: Option<String>, done: Bytes, total: Bytes, now: Stamp) -> bool {
+        let before = self.done();
+        match file {
+            Some(name) if self.files.len() < FILES || self.files.contains_key(&name) => {
+                let kept = self.files.entry(name).or_insert((done, total));
+                *kept = (kept.0.max(done), kept.1.max(total));
+            }
+            Some(_) => {}
+            None => {
+                let kept = self.whole.get_or_insert((done, total));
+                *kept = (kept.0.max(done), kept.1.max(total));
+            }
+        }
+        let after = self.done();
+        if self.since.is_none() {
+            self.since = after.map(|done| (now, done));
+        }
+        after > before
+    }
+}
+
+/// The number of parts of which a file is one: 6 of `model-00001-of-00006.safetensors`.
+fn files_in_all(name: &str) -> Option<usize> {
+    let (_, rest) = name.rsplit_once("-of-")?;
+    rest.split('.').next()?.parse().ok().filter(|n| *n > 0)
+}
+
+impl Load {
+    /// Takes what a line says.
+    pub fn line(&mut self, fact: LineFact, now: Stamp) {
+        match fact {
+            LineFact::NewStart => {
+                *self = Self {
+                    started: Some(now),
+                    line_at: Some(now),
+                    progress_at: Some(now),
+                    ..Self::default()
+                };
+                self.enter(Stage::Starting, now);
+            }
+            LineFact::Stage(stage) => self.enter(stage, now),
+            LineFact::Bar { stage, done, total } => {
+                self.enter(stage, now);
+                self.move_bar(stage, done, total, now);
+            }
+            LineFact::Download { file, done, total } => {
+                self.enter(Stage::Download, now);
+                if self.download.take(file, done, total, now) {
+                    self.progress_at = Some(now);
+                }
+            }
+            LineFact::Checkpoint(size) => self.checkpoint = Some(size),
+            LineFact::Rank(line) => rank::take(&mut self.ranks, line, now),
+            LineFact::GpuWait { seconds } => {
+                self.enter(Stage::WaitingForGpus, now);
+                self.gpu_wait = Some(seconds);
+                self.idle_lines = self.idle_lines.saturating_add(1);
+            }
+            LineFact::StillWaits => self.idle_lines = self.idle_lines.saturating_add(1),
+            LineFact::Transport(t) => {
+                if !self.transports.contains(&t) {
+                    self.transports.push(t);
+                }
+            }
+            LineFact::Failure(text) => {
+                if self.failures.len() < FAILURES {
+                    self.failures.push((now, text));
+                }
+            }
+        }
+    }
+
+    /// The log has so many new lines. Those that only say that something is waited for break no silence.
+    pub fn lines(&mut self, new: u64, now: Stamp) {
+        let idle = std::mem::take(&mut self.idle_lines);
+        if new > idle {
+            self.line_at = Some(now);
+        }
+    }
+
+    /// The server of this load is gone: no load is left. The failure lines stay, they may say why.
+    pub fn ended(&mut self, in_peace: bool) {
+        self.stage = None;
+        self.bar = None;
+        self.gpu_wait = None;
+        self.started = None;
+        self.ranks.clear();
+        self.over = in_peace;
+    }
+
+    /// Moves on to a stage; a stage that lies behind changes nothing.
+    fn enter(&mut self, stage: Stage, now: Stamp) {
+        if self.stage.is_none_or(|(s, _)| stage > s) {
+            self.stage = Some((stage, now));
+            // Each stage comes once at most, so the list is as short as the stages are few.
+            self.entered.push((stage, now));
+            self.bar = None;
+            self.progress_at = Some(now);
+        }
+    }
+
+    fn move_bar(&mut self, stage: Stage, done: u64, total: u64, now: Stamp) {
+        if self.stage.is_none_or(|(s, _)| s != stage) {
+            return;
+        }
+        if bar::advance(&mut self.bar, stage, done, total, now) {
+            self.progress_at = Some(now);
+        }
+    }
+}
+
+/// Failure lines of all nodes, the first one first: a worker's cause comes before the head's echo of it.
+pub fn failures<'a>(loads: impl Iterator<Item = &'a Load>) -> Vec<&'a (Stamp, String)> {
+    let mut all: Vec<_> = loads.flat_map(|l| &l.failures).collect();
+    all.sort_by_key(|(at, _)| *at);
+    all
+}
+
+/// Whether a server that ends now ends in peace: it has listened, and no node has lately said that something failed.
+pub fn in_peace<'a>(head: &Load, loads: impl Iterator<Item = &'a Load>, now: Stamp) -> bool {
+    let listened = head.stage.is_some_and(|(stage, _)| stage == Stage::Listening);
+    listened && failures(loads).iter().all(|(at, _)| now.since(*at) > LAST_WORDS)
+}

@@ -1,0 +1,292 @@
+//! What moves on a node: memory that grows, reads, a download, a GPU that works. A load whose engine is silent shows itself in these.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::domain::disk::DiskFacts;
+use crate::domain::gpu::GpuFacts;
+use crate::domain::memory::MemoryFacts;
+use crate::domain::units::Bytes;
+use crate::domain::{Stamp, cadence};
+
+/// Points kept of one reading: two minutes and a half at the pace of memory, the one that comes most often.
+const POINTS: usize = 75;
+
+/// Time over which growth is looked at. A minute evens out shards that come one at a time; two looks at a folder are further apart and are compared as
+/// they are.
+pub const WINDOW: Duration = Duration::from_secs(60);
+
+/// Growth of memory, of a GPU's or the host's, that counts as movement: allocators take far less by chance, a shard is far more.
+pub const MEMORY_STEP: Bytes = Bytes(256 << 20);
+
+/// Reads from disks in a minute that count as movement: what a quiet host does beside is below it, the slowest load above.
+pub const READ_STEP: Bytes = Bytes(64 << 20);
+
+/// Growth of the model cache between two looks that counts as movement: `du` counts whole files, and a slow line still brings this much in a minute.
+pub const CACHE_STEP: Bytes = Bytes(16 << 20);
+
+/// Utilisation in percent from which a GPU works.
+const BUSY: f64 = 10.0;
+
+/// Change of a busy GPU's utilisation, in points, or of its power, as a share, within the window, that counts as work. Ranks that wait for each other spin:
+/// both figures then stand still, however high.
+const UTILISATION_STEP: f64 = 5.0;
+const POWER_SHARE: f64 = 0.1;
+
+/// What a node's readings tell of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Signal {
+    /// The host's memory in use.
+    Memory,
+    /// The GPUs' own memory in use.
+    GpuMemory,
+    /// The page cache.
+    PageCache,
+    /// Bytes read from block devices.
+    DiskReads,
+    /// The folder of the hub's models.
+    ModelCache,
+    /// Utilisation and power of the GPUs.
+    Gpu,
+}
+
+/// A reading over the last minutes.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+struct Trend {
+    points: VecDeque<(Stamp, f64)>,
+    moved_at: Option<Stamp>,
+}
+
+impl Trend {
+    /// Adds a point; says whether it has grown by `step` since the lowest point of the window, or since it was seen to move last.
+    fn grows(&mut self, at: Stamp, value: f64, step: f64) -> bool {
+        let lowest = self.window(at).fold(value, f64::min);
+        self.push(at, value);
+        let moved = value - lowest >= step;
+        if moved {
+            self.moved_at = Some(at);
+        }
+        moved
+    }
+
+    /// Adds a point; says whether it differs by `step` from one in the window.
+    fn changes(&mut self, at: Stamp, value: f64, step: f64) -> bool {
+        let far = self.window(at).any(|v| (v - value).abs() >= step);
+        self.push(at, value);
+        far
+    }
+
+    /// Values since the window began, or since the last movement; at least the one before.
+    fn window(&self, now: Stamp) -> impl Iterator<Item = f64> + '_ {
+        let moved = self.moved_at.unwrap_or_default();
+        let last = self.points.back().map(|p| p.1);
+        let inside = move |p: &&(Stamp, f64)| now.since(p.0) <= WINDOW && p.0 >= moved;
+        self.points.iter().filter(inside).map(|p| p.1).chain(last)
+    }
+
+    fn push(&mut self, at: Stamp, value: f64) {
+        if self.points.len() == POINTS {
+            self.points.pop_front();
+        }
+        self.points.push_back((at, value));
+    }
+
+    /// Growth a minute over the window; `None` where one point alone is known.
+    fn slope(&self, now: Stamp) -> Option<f64> {
+        let (last_at, last) = *self.points.back()?;
+        let old = |p: &&(Stamp, f64)| now.since(p.0) <= WINDOW && p.0 < last_at;
+        let before = self.points.iter().rev().nth(1);
+        let (first_at, first) = *self.points.iter().find(old).or(before)?;
+        let minutes = last_at.since(first_at).as_secs_f64() / 60.0;
+        (minutes > 0.0).then(|| (last - first) / minutes)
+    }
+}
+
+/// A signal as it stands now.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Seen {
+    /// Which.
+    pub signal: Signal,
+    /// When it moved last, where it was seen to.
+    pub moved_at: Option<Stamp>,
+    /// What it does, as a fragment: `grows 1.2 GiB/min`, `does not grow`.
+    pub text: String,
+}
+
+/// All that moves on a node.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Trends {
+    memory: Trend,
+    gpu_memory: Trend,
+    cached: Trend,
+    read: Trend,
+    model_cache: Trend,
+    utilization: Trend,
+    power: Trend,
+    gpu_at: Option<Stamp>,
+    /// When a GPU was seen to work last.
+    worked_at: Option<Stamp>,
+    /// What a rank held when the load began, and the most that it took beyond it.
+    base: Option<f64>,
+    grown: f64,
+}
+
+impl Trends {
+    /// A load begins: what is held now belongs to others.
+    pub fn begin(&mut self) {
+        self.base = None;
+        self.grown = 0.0;
+    }
+
+    /// Takes a reading of memory; says whether something moved. Growth of the page cache is all that a download without a bar shows, and reads are all
+    /// that weights show where that cache is full.
+    pub fn memory(&mut self, facts: &MemoryFacts, at: Stamp) -> bool {
+        let used = bytes(facts.used());
+        let mut moved = self.memory.grows(at, used, bytes(MEMORY_STEP));
+        if let Some(cached) = facts.cached {
+            moved |= self.cached.grows(at, bytes(cached), bytes(MEMORY_STEP));
+        }
+        if self.gpu_memory.points.is_empty() {
+            self.held(used);
+        }
+        moved
+    }
+
+    /// Takes a reading of the GPUs; says whether something moved.
+    pub fn gpus(&mut self, facts: &GpuFacts, at: Stamp) -> bool {
+        let own = || {
+            facts
+                .gpus
+                .iter()
+                .map(|g| g.memory_used)
+                .try_fold(0.0, |sum, m| Some(sum + bytes(m?)))
+        };
+        let mut moved = false;
+        if let Some(used) = own().filter(|_| !facts.gpus.is_empty() && !facts.gpus.iter().any(|g| g.unified)) {
+            moved |= self.gpu_memory.grows(at, used, bytes(MEMORY_STEP));
+            self.held(used);
+        }
+        let busiest = facts
+            .gpus
+            .iter()
+            .filter_map(|g| g.utilization.map(|p| f64::from(p.0)))
+            .reduce(f64::max);
+        let watts = facts
+            .gpus
+            .iter()
+            .filter_map(|g| g.power.map(|w| f64::from(w.0)))
+            .reduce(f64::max);
+        if busiest.is_some() || watts.is_some() {
+            self.gpu_at = Some(at);
+        }
+        let changes = busiest.is_some_and(|v| self.utilization.changes(at, v, UTILISATION_STEP));
+        let draws = watts.is_some_and(|w| self.power.changes(at, w, (w * POWER_SHARE).max(1.0)));
+        let works = busiest.is_some_and(|v| v >= BUSY) && (changes || draws);
+        if works {
+            self.worked_at = Some(at);
+        }
+        moved | works
+    }
+
+    /// Takes a look at the disks; says whether the model cache has grown.
+    pub fn disk(&mut self, facts: &DiskFacts, at: Stamp) -> bool {
+        let cache = facts.cache.as_ref();
+        cache.is_some_and(|c| self.model_cache.grows(at, bytes(c.size), bytes(CACHE_STEP)))
+    }
+
+    fn held(&mut self, amount: f64) {
+        let base = *self.base.get_or_insert(amount);
+        self.grown = self.grown.max(amount - base);
+    }
+
+    /// The most that the node took since the load began; it never goes back.
+    #[must_use]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "an amount of memory: never negative, far below the type's end"
+    )]
+    pub fn grown(&self) -> Option<Bytes> {
+        self.base.map(|_| Bytes(self.grown.max(0.0) as u64))
+    }
+
+    /// The signals that are known now: what was read too long ago says nothing.
+    #[must_use]
+    pub fn seen(&self, now: Stamp) -> Vec<Seen> {
+        let amounts = [
+            (Signal::Memory, &self.memory, cadence::MEMORY_EVERY, MEMORY_STEP),
+            (Signal::GpuMemory, &self.gpu_memory, cadence::GPUS_EVERY, MEMORY_STEP),
+            (Signal::PageCache, &self.cached, cadence::MEMORY_EVERY, MEMORY_STEP),
+            (Signal::DiskReads, &self.read, cadence::MEMORY_EVERY, READ_STEP),
+            (Signal::ModelCache, &self.model_cache, cadence::DISK_EVERY, CACHE_STEP),
+        ];
+        let mut all = Vec::new();
+        for (signal, trend, every, step) in amounts {
+            if !fresh(trend.points.back().map(|p| p.0), now, every) {
+                continue;
+            }
+            // With one point alone nothing is known of its movement.
+            let Some(slope) = trend.slope(now) else { continue };
+            let text = amount(slope, signal, bytes(step));
+            all.push(Seen {
+                signal,
+                moved_at: trend.moved_at,
+                text,
+            });
+        }
+        if fresh(self.gpu_at, now, cadence::AMD_EVERY) {
+            all.extend(self.gpu());
+        }
+        all
+    }
+
+    fn gpu(&self) -> Option<Seen> {
+        let busy = self.utilization.points.back().map(|p| p.1);
+        let watts = self.power.points.back().map(|p| p.1);
+        let text = match (busy, watts) {
+            (Some(busy), Some(watts)) => format!("at {busy:.0} %, {watts:.0} W"),
+            (Some(busy), None) => format!("at {busy:.0} %"),
+            (None, Some(watts)) => format!("at {watts:.0} W"),
+            (None, None) => return None,
+        };
+        Some(Seen {
+            signal: Signal::Gpu,
+            moved_at: self.worked_at,
+            text,
+        })
+    }
+}
+
+/// Whether a reading is younger than three of its periods, as everywhere.
+fn fresh(at: Option<Stamp>, now: Stamp, every: Duration) -> bool {
+    at.is_some_and(|at| now.since(at) <= every.saturating_mul(3))
+}
+
+fn amount(slope: f64, signal: Signal, step: f64) -> String {
+    const GIB: f64 = 1_073_741_824.0;
+    let word = match signal {
+        Signal::DiskReads => "read",
+        Signal::Memory | Signal::GpuMemory | Signal::PageCache | Signal::ModelCache | Signal::Gpu => "grows",
+    };
+    if slope >= step {
+        return format!("{word} {:.1} GiB/min", slope / GIB);
+    }
+    match signal {
+        Signal::DiskReads => "nearly idle".to_owned(),
+        Signal::Memory | Signal::GpuMemory | Signal::PageCache | Signal::ModelCache | Signal::Gpu => {
+            if slope <= -step {
+                format!("falls {:.1} GiB/min", -slope / GIB)
+            } else {
+                "does not grow".to_owned()
+            }
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "compared with steps of megabytes")]
+fn bytes(b: Bytes) -> f64 {
+    b.0 as f64
+}
