@@ -52,6 +52,8 @@ pub struct Acceptance {
 /// What a server did in the window. Every figure says why it is absent.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Figures {
+    /// Tokens generated a second, over the whole window: the rate between two scrapes jumps with each request, this one doesn't.
+    pub generation: Reading<f64>,
     /// Time to first token.
     pub ttft: Reading<Quantiles>,
     /// Time between tokens (between steps, with speculative decoding).
@@ -76,6 +78,7 @@ impl Figures {
             Reading::absent(why.to_owned())
         }
         Self {
+            generation: reading(why),
             ttft: reading(why),
             itl: reading(why),
             queue: reading(why),
@@ -130,6 +133,7 @@ impl Window {
             alone: self.scrapes.len() < 2,
         };
         Figures {
+            generation: delta.rate(|s| s.generation_tokens),
             ttft: delta.quantiles(|s| s.ttft.as_ref()),
             itl: delta.quantiles(|s| s.itl.as_ref()),
             queue: delta.quantiles(|s| s.queue.as_ref()),
@@ -188,6 +192,15 @@ impl Delta<'_> {
         match of(self.old) {
             Some(old) if !self.alone => Ok((new - old).max(0.0)),
             Some(_) | None => Err(ONE_SCRAPE.to_owned()),
+        }
+    }
+
+    /// Counts a second.
+    fn rate(&self, of: impl Fn(&MetricsSample) -> Option<f64>) -> Reading<f64> {
+        match self.count(of) {
+            Ok(n) if !self.span.is_zero() => Reading::known(n / self.span.as_secs_f64(), self.at),
+            Ok(_) => Reading::absent(ONE_SCRAPE),
+            Err(why) => Reading::absent(why),
         }
     }
 

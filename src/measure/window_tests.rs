@@ -144,3 +144,20 @@ fn preemptions_are_counted_in_the_window() {
         "a counter that stands still is a zero that was seen"
     );
 }
+
+#[test]
+fn the_rate_of_the_window_is_its_tokens_by_its_time() {
+    let figures = after(vec![
+        (0, sample(0.0, 0.0)),
+        (1, sample(90.0, 0.0)),
+        (40, sample(90.0, 600.0)),
+    ])
+    .figures();
+    assert_eq!(figures.generation.value(), Some(&17.25));
+    let idle = after(vec![(0, sample(9.0, 0.0)), (1, sample(9.0, 0.0))]).figures();
+    assert_eq!(idle.generation.value(), Some(&0.0), "counted, and none");
+    let alone = after(vec![(0, sample(9.0, 0.0))]).figures();
+    assert_eq!(alone.generation.reason(), Some(ONE_SCRAPE));
+    let uncounted = after(vec![(0, MetricsSample::default()), (1, MetricsSample::default())]).figures();
+    assert_eq!(uncounted.generation.reason(), Some(NOT_EXPORTED));
+}

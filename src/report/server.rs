@@ -50,6 +50,7 @@ fn lately(state: &State, now: Now, scrape: Origin) -> Value {
     let (figures, at) = (&state.server.figures, now.stamp);
     json!({
         "span_s": figures.span.as_secs_f64(),
+        "generation_tokens_per_second": reading(&figures.generation, at, scrape, |v| *v),
         "ttft": reading(&figures.ttft, at, scrape, quantiles),
         "itl": reading(&figures.itl, at, scrape, quantiles),
         "queue": reading(&figures.queue, at, scrape, quantiles),
@@ -123,6 +124,7 @@ mod tests {
         let (p50, p95, count) = (Quantile::At(0.125), Quantile::Above(2.5), 4.0);
         let (length, rate) = (Some(2.5), Some(0.75));
         state.server.figures = Figures {
+            generation: Reading::known(17.25, at),
             ttft: Reading::known(Quantiles { p50, p95, count }, at),
             itl: Reading::absent("none in the last 60 s"),
             prefix_hits: Reading::known(0.25, at),
@@ -133,6 +135,7 @@ mod tests {
         let after = server(&state, now);
         let lately = &after["lately"];
         let ttft = json!({ "p50": { "seconds": 0.125 }, "p95": { "above_seconds": 2.5 }, "count": 4.0 });
+        assert_eq!(lately["generation_tokens_per_second"]["value"], json!(17.25));
         assert_eq!(
             lately["ttft"],
             json!({ "value": ttft, "age_s": 0.5, "stale": false, "source": "metrics" })

@@ -93,13 +93,15 @@ fn rows<'a>(scene: &Scene<'a>, height: u16) -> Vec<Row<'a>> {
     }
     let server = &scene.state.server;
     let look = scene.look;
-    rows.push(rate(
+    let mut generation = rate(
         scene,
         "gen",
         &server.generation,
         &server.generation_history,
         look.chart_generation(),
-    ));
+    );
+    mean(scene, &mut generation);
+    rows.push(generation);
     rows.push(rate(
         scene,
         "prompt",
@@ -179,7 +181,18 @@ fn rates<'a>(scene: &Scene<'a>) -> Row<'a> {
         row.put(rank, why(scene, &server.generation), look.dim());
     }
     history(scene, &server.generation_history, look.chart_generation(), &mut row);
+    mean(scene, &mut row);
     row
+}
+
+/// Adds the rate of the whole window: what comes and goes with single requests is evened out in it.
+fn mean(scene: &Scene<'_>, row: &mut Row<'_>) {
+    let figures = &scene.state.server.figures;
+    if let Some(n) = figures.generation.value() {
+        let tone = Age::of(&figures.generation, METRICS_EVERY, scene.now.stamp).tone(scene.look, scene.look.text());
+        let text = format!("{} s mean {}", figures.span.as_secs(), number(*n));
+        row.put(3, text, tone);
+    }
 }
 
 /// A rate with its unit, and its style.

@@ -291,6 +291,7 @@ pub fn ready(config: Config) -> State {
         read(Quantiles { p50, p95, count: 12.0 })
     };
     state.server.figures = Figures {
+        generation: read(27.4),
         ttft: times(0.412, 1.24),
         itl: times(0.0369, 0.0412),
         queue: times(0.0002, 0.0008),

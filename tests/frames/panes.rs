@@ -266,6 +266,7 @@ fn server() {
     drafting.server.figures.preemptions = known(3.0);
     let mut quiet = ready(example());
     quiet.server.figures = Figures {
+        generation: known(0.0),
         preemptions: known(0.0),
         span: Duration::from_secs(60),
         ..Figures::absent("none in the last 60 s")
