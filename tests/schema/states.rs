@@ -283,6 +283,7 @@ fn serving(state: &mut State) {
     state.server.generation = read(27.5);
     state.server.prompt = read(9.5);
     state.server.figures = Figures {
+        generation: read(17.25),
         ttft: quantiles(),
         itl: quantiles(),
         queue: quantiles(),
