@@ -181,6 +181,36 @@ fn the_schema_of_the_status_is_printed_without_a_configuration() {
 }
 
 #[test]
+fn own_rules_that_can_not_be_read_are_told_by_the_check_with_their_place() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let (config, rules) = (folder.path().join("config.toml"), folder.path().join("rules.toml"));
+    let named = format!("[diagnose]\nrules = \"{}\"", rules.display());
+    let text = bringup::config::EXAMPLE.replace("[diagnose]", &named);
+    std::fs::write(&config, text).expect("the config can be written");
+    let check = |rule: &str| {
+        std::fs::write(&rules, rule).expect("the rules can be written");
+        let output = Command::new(env!("CARGO_BIN_EXE_bringup"))
+            .arg("--config")
+            .arg(&config)
+            .args(["config", "check"])
+            .output()
+            .expect("the program runs");
+        (
+            output.status.code(),
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        )
+    };
+    let good = "[[rule]]\nid = \"mine\"\nkind = \"quiet\"\nsign = [{ has = \"some of our words\" }]\n";
+    assert_eq!(check(good).0, Some(0));
+    let (code, said) = check(&good.replace("quiet", "loud"));
+    assert_eq!(code, Some(2));
+    assert!(
+        said.starts_with(&format!("{}:3:8: unknown variant `loud`", rules.display())),
+        "{said}"
+    );
+}
+
+#[test]
 fn nobody_to_confirm_is_a_usage_error_and_runs_nothing() {
     let demo = Demo::start("30");
     demo.expect(&["up"], 2);

@@ -14,7 +14,7 @@ use crate::plan::way;
 
 use super::args::{Args, ConfigCommand};
 use super::exit::Exit;
-use super::{out, paths, start};
+use super::{out, paths, rules, start};
 
 /// `bringup config`.
 ///
@@ -25,7 +25,7 @@ pub(super) fn config(args: &Args, what: &ConfigCommand) -> Result<Exit> {
         ConfigCommand::Example => {
             out::line(EXAMPLE.trim_end());
         }
-        ConfigCommand::Check { json } => match start::load(args) {
+        ConfigCommand::Check { json } => match start::load(args).and_then(with_own_rules) {
             Ok(config) if *json => {
                 out::line(&serde_json::to_string_pretty(&config)?);
             }
@@ -46,6 +46,21 @@ pub(super) fn config(args: &Args, what: &ConfigCommand) -> Result<Exit> {
         },
     }
     Ok(Exit::Done)
+}
+
+/// The configuration, where the rules that it names can be read too.
+fn with_own_rules(config: Config) -> std::result::Result<Config, Exit> {
+    let home = paths::home().map_err(|error| {
+        out::error(&format!("{error:#}"));
+        Exit::Failed
+    })?;
+    match rules::read(&config, &home) {
+        Ok(_) => Ok(config),
+        Err(problems) => {
+            problems.iter().for_each(|problem| out::say(problem));
+            Err(Exit::Usage)
+        }
+    }
 }
 
 /// What a configuration comes to, for a person.

@@ -16,6 +16,7 @@ mod logfile;
 mod out;
 mod paths;
 mod plan;
+mod rules;
 mod run;
 mod start;
 mod status;

@@ -13,7 +13,7 @@ use crate::model::Options;
 
 use super::args::Args;
 use super::exit::Exit;
-use super::{logfile, out, paths};
+use super::{logfile, out, paths, rules};
 
 /// Longest configuration, in bytes.
 const MOST: u64 = 1 << 20;
@@ -82,7 +82,14 @@ pub(super) async fn open(args: &Args, config: Config, headless: bool) -> Result<
     let home = paths::home()?;
     let config = with_ssh_config(config, &home).await;
     let expand = |text: &String| place::expand(text, &home);
+    let (rules, notes) = rules::read_or_say(&config, &home);
+    // The console has its notices for it.
+    if headless {
+        notes.iter().for_each(|note| out::say(note));
+    }
     let setup = Setup {
+        rules,
+        notes,
         known_hosts: config.ssh.known_hosts.iter().map(expand).collect(),
         results: paths::state_dir()?.join("results"),
         home: home.clone(),

@@ -9,7 +9,7 @@ use crate::domain::units::Bytes;
 
 use super::problem::ConfigProblem;
 use super::read::{At, Reader, Section};
-use super::types::{Config, Container, Engine, Limits, LogPlace, Logs, Node, Serve, Ui, Watch};
+use super::types::{Config, Container, Diagnose, Engine, Limits, LogPlace, Logs, Node, Serve, Ui, Watch};
 use super::words::{self, Wrong};
 use super::{engine, hops, nodes, theme};
 
@@ -79,6 +79,11 @@ fn read(r: &mut Reader<'_>, mut root: Section<'_>) -> Option<Config> {
     let limits = limits(r, limits_section);
     let watch_section = root.section(r, "watch");
     let watch = watch(r, watch_section, container.as_ref());
+    let mut diagnose_section = root.section(r, "diagnose");
+    let diagnose = Diagnose {
+        rules: diagnose_section.text_by(r, "rules", own_rules).map(|t| t.value),
+    };
+    diagnose_section.finish(r);
     let bench_section = root.section(r, "bench");
     let bench = bench(r, bench_section);
     let mut secrets = root.section(r, "secrets");
@@ -99,10 +104,19 @@ fn read(r: &mut Reader<'_>, mut root: Section<'_>) -> Option<Config> {
         logs,
         limits,
         watch,
+        diagnose,
         bench,
         api_key,
         hf_token,
         ui,
+    })
+}
+
+/// The file of the operator's own rules.
+fn own_rules(text: &str) -> Result<(), Wrong> {
+    words::file(text).map_err(|wrong| Wrong {
+        fix: "write its path from / or ~/, such as \"~/.config/bringup/rules.toml\"".to_owned(),
+        ..wrong
     })
 }
 

@@ -34,6 +34,8 @@ pub struct Config {
     pub limits: Limits,
     /// What is watched on every node.
     pub watch: Watch,
+    /// Why something fails.
+    pub diagnose: Diagnose,
     /// The throughput test.
     pub bench: BenchProfile,
     /// Where the API key for the server is, when it wants one.
@@ -42,6 +44,13 @@ pub struct Config {
     pub hf_token: Option<SecretFrom>,
     /// The screen.
     pub ui: Ui,
+}
+
+/// How the causes of failures are found.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Diagnose {
+    /// The file of the operator's own rules; `~` is expanded by `cli`.
+    pub rules: Option<String>,
 }
 
 /// The SSH way in.

@@ -7,7 +7,7 @@ use crate::domain::time::millis;
 use crate::domain::{NodeId, Now, Wall};
 
 use super::rule::{Fact, FactName, Judged, Kind, Step};
-use super::rules::builtin;
+use super::rules::Rules;
 use super::time::{CLOCKS, Moment};
 
 /// Things kept of one node's log, and as many of what commands printed there. The first ones stay, the rest is counted.
@@ -19,6 +19,7 @@ const LINES: usize = 6;
 /// Evidence of one start of the cluster.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Evidence {
+    rules: Rules,
     nodes: BTreeMap<NodeId, NodeEvidence>,
     facts: BTreeMap<(FactName, Option<NodeId>), Entry>,
     /// Facts that were seen not to be so.
@@ -79,6 +80,21 @@ pub(super) enum Origin {
 }
 
 impl Evidence {
+    /// No evidence yet, to be judged by these rules.
+    #[must_use]
+    pub fn by(rules: Rules) -> Self {
+        Self {
+            rules,
+            ..Self::default()
+        }
+    }
+
+    /// The rules by which it is judged.
+    #[must_use]
+    pub fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
     /// Takes a sign from a node's log.
     pub fn log(&mut self, node: NodeId, head: NodeId, sign: Sign, now: Now) {
         if sign.what == SignKind::NewStart {
@@ -129,7 +145,7 @@ impl Evidence {
     }
 
     fn fact(&mut self, fact: Fact, found: bool, now: Now) {
-        let Some(rule) = builtin().by_fact(fact.name) else {
+        let Some(rule) = self.rules.by_fact(fact.name).map(|rule| rule.id.clone()) else {
             return;
         };
         let seq = self.number();
@@ -143,7 +159,7 @@ impl Evidence {
             }
             None => {
                 let entry = Entry {
-                    rule: Some(rule.id.clone()),
+                    rule: Some(rule),
                     node: fact.node,
                     origin: Origin::Fact,
                     written: None,
@@ -194,7 +210,8 @@ impl Evidence {
     pub fn joined(&mut self, node: NodeId, now: Now) {
         let seen = self.nodes.entry(node).or_default();
         seen.joined = Some(now.wall);
-        seen.log.retain(|entry| !entry.rule.as_deref().is_some_and(joins));
+        seen.log
+            .retain(|entry| !entry.rule.as_deref().is_some_and(|id| joins(&self.rules, id)));
         seen.output.clear();
     }
 
@@ -227,7 +244,8 @@ impl Evidence {
     /// What the start was for has come true: what was said before it has kept nothing from it. Warnings stay.
     pub fn came_true(&mut self, now: Now) {
         self.true_at = Some(now.wall);
-        let stays = |entry: &Entry| entry.rule.as_deref().is_some_and(warns);
+        let rules = &self.rules;
+        let stays = |entry: &Entry| entry.rule.as_deref().is_some_and(|id| warns(rules, id));
         for node in self.nodes.values_mut() {
             node.log.retain(stays);
             node.output.clear();
@@ -339,11 +357,11 @@ impl Evidence {
     /// Whether a line is about another start, or about what has come true since.
     fn too_old(&self, node: NodeId, sign: &Sign) -> bool {
         let warning = match &sign.what {
-            SignKind::Rule(id) | SignKind::More(id) => warns(id),
+            SignKind::Rule(id) | SignKind::More(id) => warns(&self.rules, id),
             SignKind::Unknown | SignKind::NewStart => false,
         };
         let joining = match &sign.what {
-            SignKind::Rule(id) | SignKind::More(id) => joins(id),
+            SignKind::Rule(id) | SignKind::More(id) => joins(&self.rules, id),
             SignKind::Unknown | SignKind::NewStart => false,
         };
         let joined = self.nodes.get(&node).and_then(|n| n.joined).filter(|_| joining);
@@ -404,13 +422,13 @@ impl Evidence {
 }
 
 /// Whether a rule only warns.
-fn warns(id: &str) -> bool {
-    builtin().get(id).is_some_and(|rule| rule.kind == Kind::Warning)
+fn warns(rules: &Rules, id: &str) -> bool {
+    rules.get(id).is_some_and(|rule| rule.kind == Kind::Warning)
 }
 
 /// Whether a rule is about what comes before the membership, and nothing after it.
-fn joins(id: &str) -> bool {
-    builtin()
+fn joins(rules: &Rules, id: &str) -> bool {
+    rules
         .get(id)
         .is_some_and(|rule| rule.kind != Kind::Warning && !rule.step.contains(&Step::Serve))
 }

@@ -30,7 +30,7 @@ const VALUE: usize = 120;
 /// Reads one log, line by line, for as long as it is followed; a connection that comes back goes on with the same one.
 #[derive(Debug, Clone)]
 pub struct Matcher {
-    rules: &'static Rules,
+    rules: Rules,
     place: Place,
     addresses: Vec<String>,
     /// By sign: how often it came in this start. [`UNKNOWN`] counts the lines that no rule knows.
@@ -61,15 +61,34 @@ impl Matcher {
         Self::at(config, place, builtin())
     }
 
+    /// The same, with these rules in place of those that come with the program.
+    #[must_use]
+    pub fn by(mut self, rules: Rules) -> Self {
+        self.rules = rules;
+        self
+    }
+
     /// For texts of any kind.
-    pub(super) fn at(config: &Config, place: Place, rules: &'static Rules) -> Self {
+    pub(super) fn at(config: &Config, place: Place, rules: &Rules) -> Self {
         Self {
-            rules,
+            rules: rules.clone(),
             place,
             addresses: config.nodes.iter().map(|n| n.fabric_address.clone()).collect(),
             counts: BTreeMap::new(),
             open: [None, None],
         }
+    }
+
+    /// What a line says by these rules, where `facts` is what the engine's grammar finds in it by the rules that come with the program: a failure that is
+    /// none by these is taken away, one that is one by these alone is added.
+    #[must_use]
+    pub fn settle(&self, text: &str, mut facts: Vec<LineFact>) -> Vec<LineFact> {
+        match self.rules.says(text) {
+            Some(Kind::Pointer | Kind::Quiet) => facts.retain(|fact| !matches!(fact, LineFact::Failure(_))),
+            Some(Kind::Cause | Kind::Echo) if facts.is_empty() => facts.push(LineFact::Failure(cut(text.trim(), TEXT))),
+            Some(Kind::Cause | Kind::Echo | Kind::Warning) | None => {}
+        }
+        facts
     }
 
     /// Reads a line that has ended. `facts` is what the engine's grammar finds in it: a new start, or that something failed, which is told as unknown when no
@@ -124,7 +143,7 @@ impl Matcher {
 
     /// What the rule that the line fits makes of it; `None` when it fits none.
     fn rule(&mut self, line: &str, stream: usize, failure: Option<&str>) -> Option<Option<Sign>> {
-        let rules = self.rules;
+        let rules = self.rules.clone();
         for (rule, wanted, number) in rules.candidates(line) {
             let Some((fields, end)) = self.fits(wanted, line) else {
                 continue;
@@ -206,24 +225,36 @@ impl Matcher {
 
 /// Signs in lines that a command or verb which failed has printed, or that a probe complains with.
 #[must_use]
-pub fn read_output<'a>(config: &Config, place: Place, lines: impl Iterator<Item = &'a String>) -> Vec<Sign> {
-    let mut matcher = Matcher::at(config, place, builtin());
+pub fn read_output<'a>(
+    config: &Config,
+    rules: &Rules,
+    place: Place,
+    lines: impl Iterator<Item = &'a String>,
+) -> Vec<Sign> {
+    let mut matcher = Matcher::at(config, place, rules);
     lines.flat_map(|line| matcher.text(line, 0, &[])).collect()
 }
 
 /// What to do about a command that failed on a node, when a rule knows its words.
 #[must_use]
-pub fn advice<'a>(config: &Config, node: NodeId, lines: impl Iterator<Item = &'a String>) -> Option<String> {
-    read_output(config, Place::Output, lines).into_iter().find_map(|sign| {
-        let SignKind::Rule(id) = sign.what else { return None };
-        let fields = sign.fields.into_iter().collect();
-        let values = Values {
-            config,
-            node: Some(node),
-            fields: &fields,
-        };
-        Some(builtin().get(&id)?.fix.as_ref()?.fill(&values))
-    })
+pub fn advice<'a>(
+    config: &Config,
+    rules: &Rules,
+    node: NodeId,
+    lines: impl Iterator<Item = &'a String>,
+) -> Option<String> {
+    read_output(config, rules, Place::Output, lines)
+        .into_iter()
+        .find_map(|sign| {
+            let SignKind::Rule(id) = sign.what else { return None };
+            let fields = sign.fields.into_iter().collect();
+            let values = Values {
+                config,
+                node: Some(node),
+                fields: &fields,
+            };
+            Some(rules.get(&id)?.fix.as_ref()?.fill(&values))
+        })
 }
 
 /// Whether a sign is told at this count of it.

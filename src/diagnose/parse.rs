@@ -3,16 +3,29 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use regex::Regex;
+use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
 use toml::Spanned;
 
 use super::rule::{ANY, FactName, Kind, On, Place, Rule, Step, TextSign};
-use super::rules::Rules;
+use super::rules::{Rules, builtin};
 use super::template::{KNOWN, Template};
 
 /// Shortest text that may be searched for: a shorter one stands in too many lines.
 const SHORTEST: usize = 8;
+
+/// Longest file of a user's own rules, in bytes.
+pub const MOST: usize = 256 << 10;
+
+/// Most rules in a file.
+const RULES: usize = 500;
+
+/// Most signs of a rule.
+const SIGNS: usize = 32;
+
+/// Longest regular expression, in bytes, and the most memory that one may take when it is compiled.
+const EXPRESSION: usize = 1000;
+const COMPILED: usize = 1 << 20;
 
 /// What is wrong with a file of rules.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -84,11 +97,26 @@ struct RawSign {
 /// # Errors
 /// All that is wrong, in the order of the file. `file` is the name that the problems carry.
 pub fn parse(text: &str, file: &str) -> Result<Rules, Vec<RuleProblem>> {
-    let mut wrong = Wrong {
-        text,
-        file,
-        list: Vec::new(),
-    };
+    together(text, file, &[])
+}
+
+/// Reads a user's own rules: they come before those of the program, and one with the id of one of those takes its place.
+///
+/// # Errors
+/// See [`parse`], and what is more than a file of rules may hold.
+pub fn own(text: &str, file: &str) -> Result<Rules, Vec<RuleProblem>> {
+    if text.len() > MOST {
+        let mut wrong = Wrong::new(text, file);
+        wrong.add(0..0, &format!("the file is longer than {MOST} bytes"));
+        return Err(wrong.list);
+    }
+    let builtin: Vec<Rule> = builtin().iter().cloned().collect();
+    together(text, file, &builtin)
+}
+
+/// The rules of a text before others, of which those are left out that it has itself.
+fn together(text: &str, file: &str, others: &[Rule]) -> Result<Rules, Vec<RuleProblem>> {
+    let mut wrong = Wrong::new(text, file);
     let raw: File = match toml::from_str(text) {
         Ok(raw) => raw,
         Err(error) => {
@@ -96,7 +124,12 @@ pub fn parse(text: &str, file: &str) -> Result<Rules, Vec<RuleProblem>> {
             return Err(wrong.list);
         }
     };
+    if raw.rule.len() > RULES {
+        wrong.add(0..0, &format!("more than {RULES} rules"));
+        return Err(wrong.list);
+    }
     let places: BTreeMap<&str, Range<usize>> = raw.rule.iter().map(|r| (r.id.as_ref().as_str(), r.id.span())).collect();
+    let known = |id: &String| places.contains_key(id.as_str()) || others.iter().any(|rule| rule.id == *id);
     let mut seen = BTreeSet::new();
     let mut rules = Vec::new();
     for raw in &raw.rule {
@@ -104,12 +137,13 @@ pub fn parse(text: &str, file: &str) -> Result<Rules, Vec<RuleProblem>> {
             wrong.add(raw.id.span(), &format!("the id {} is there already", raw.id.as_ref()));
         }
         for of in &raw.of {
-            if of.as_ref() != ANY && !places.contains_key(of.as_ref().as_str()) {
+            if of.as_ref() != ANY && !known(of.as_ref()) {
                 wrong.add(of.span(), &format!("no rule has the id {}", of.as_ref()));
             }
         }
         rules.push(rule(raw, &mut wrong));
     }
+    rules.extend(others.iter().filter(|r| !seen.contains(&r.id)).cloned());
     for id in circles(&rules) {
         wrong.add(
             places.get(id.as_str()).cloned().unwrap_or(0..0),
@@ -133,7 +167,15 @@ struct Wrong<'a> {
     list: Vec<RuleProblem>,
 }
 
-impl Wrong<'_> {
+impl<'a> Wrong<'a> {
+    fn new(text: &'a str, file: &'a str) -> Self {
+        Self {
+            text,
+            file,
+            list: Vec::new(),
+        }
+    }
+
     fn add(&mut self, at: Range<usize>, message: &str) {
         let before = self.text.get(..at.start).unwrap_or(self.text);
         self.list.push(RuleProblem {
@@ -145,7 +187,14 @@ impl Wrong<'_> {
     }
 
     fn regex(&mut self, text: &Spanned<String>) -> Option<Regex> {
-        match Regex::new(text.as_ref()) {
+        if text.as_ref().len() > EXPRESSION {
+            self.add(
+                text.span(),
+                &format!("the expression is longer than {EXPRESSION} bytes"),
+            );
+            return None;
+        }
+        match RegexBuilder::new(text.as_ref()).size_limit(COMPILED).build() {
             Ok(regex) => Some(regex),
             Err(error) => {
                 let error = error.to_string();
@@ -232,6 +281,9 @@ fn rule(raw: &RawRule, wrong: &mut Wrong<'_>) -> Rule {
     }
     if raw.sign.is_empty() {
         wrong.add(raw.id.span(), "a rule wants a sign");
+    }
+    if raw.sign.len() > SIGNS {
+        wrong.add(raw.id.span(), &format!("a rule has {SIGNS} signs at most"));
     }
     Rule {
         id: raw.id.as_ref().clone(),

@@ -9,7 +9,7 @@ use crate::domain::{NodeId, Wall};
 
 use super::evidence::{Entry, Evidence, Origin};
 use super::rule::{Kind, On, Rule, Step};
-use super::rules::{Rules, builtin};
+use super::rules::Rules;
 use super::template::{Template, Values, at};
 use super::time::{Moment, Order};
 
@@ -113,7 +113,7 @@ struct Group<'a> {
 /// Causes, the first one first, warnings last.
 #[must_use]
 pub fn rank(evidence: &Evidence, config: &Config) -> Vec<Cause> {
-    let groups = groups(evidence, builtin(), config);
+    let groups = groups(evidence, evidence.rules(), config);
     let parents = parents(&groups);
     let root = |i: usize| root(&parents, i);
     let mut causes: Vec<(usize, Cause)> = Vec::new();

@@ -1,7 +1,7 @@
 //! All rules, and the one search that tells which of them a line may fit.
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use aho_corasick::AhoCorasick;
 
@@ -17,9 +17,12 @@ const BUILTIN: &str = include_str!("../../assets/rules.toml");
 /// The name of their file in problems.
 const BUILTIN_FILE: &str = "assets/rules.toml";
 
-/// Rules in the order in which they count.
-#[derive(Debug, Clone, Default)]
-pub struct Rules {
+/// Rules in the order in which they count. A copy is cheap.
+#[derive(Debug, Clone)]
+pub struct Rules(Arc<Searched>);
+
+#[derive(Debug, Default)]
+struct Searched {
     rules: Vec<Rule>,
     /// All texts that signs look for, at once. `None` without any.
     search: Option<AhoCorasick>,
@@ -29,9 +32,25 @@ pub struct Rules {
 
 /// The rules that come with the program. A test reads them, so that they can be read here.
 pub fn builtin() -> &'static Rules {
-    static RULES: LazyLock<Rules> = LazyLock::new(|| parse(BUILTIN, BUILTIN_FILE).unwrap_or_default());
+    static RULES: LazyLock<Rules> =
+        LazyLock::new(|| parse(BUILTIN, BUILTIN_FILE).unwrap_or_else(|_| Rules(Arc::default())));
     &RULES
 }
+
+impl Default for Rules {
+    fn default() -> Self {
+        builtin().clone()
+    }
+}
+
+/// The same ones: rules are read once.
+impl PartialEq for Rules {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Rules {}
 
 impl Rules {
     /// Prepares the search.
@@ -47,28 +66,28 @@ impl Rules {
         }
         let search = AhoCorasick::new(texts.keys()).map_err(|error| error.to_string())?;
         let looking: Vec<_> = texts.into_values().collect();
-        Ok(Self {
+        Ok(Self(Arc::new(Searched {
             search: (!looking.is_empty()).then_some(search),
             looking,
             rules,
-        })
+        })))
     }
 
     /// Every rule.
     pub fn iter(&self) -> impl Iterator<Item = &Rule> {
-        self.rules.iter()
+        self.0.rules.iter()
     }
 
     /// The rule of this id.
     #[must_use]
     pub fn get(&self, id: &str) -> Option<&Rule> {
-        self.rules.iter().find(|r| r.id == id)
+        self.0.rules.iter().find(|r| r.id == id)
     }
 
     /// The rule that a fact of the cluster is a sign of.
     #[must_use]
     pub fn by_fact(&self, name: FactName) -> Option<&Rule> {
-        self.rules.iter().find(|r| r.facts.contains(&name))
+        self.0.rules.iter().find(|r| r.facts.contains(&name))
     }
 
     /// What a log's line is by its own words alone: signs that want more than those, such as a count, do not answer here.
@@ -85,7 +104,7 @@ impl Rules {
 
     /// Signs whose text the line holds, in the order of the rules, each with a number of its own.
     pub(super) fn candidates(&self, line: &str) -> Vec<(&Rule, &TextSign, (usize, usize))> {
-        let Some(search) = &self.search else {
+        let Some(search) = &self.0.search else {
             return Vec::new();
         };
         // Most lines hold none of the texts.
@@ -93,7 +112,7 @@ impl Rules {
         if found.peek().is_none() {
             return Vec::new();
         }
-        let mut held = vec![false; self.looking.len()];
+        let mut held = vec![false; self.0.looking.len()];
         for text in found {
             if let Some(held) = held.get_mut(text.pattern().as_usize()) {
                 *held = true;
@@ -101,13 +120,13 @@ impl Rules {
         }
         let mut places: Vec<(usize, usize)> = held
             .iter()
-            .zip(&self.looking)
+            .zip(&self.0.looking)
             .filter(|(held, _)| **held)
             .flat_map(|(_, signs)| signs.iter().copied())
             .collect();
         places.sort_unstable();
         let of = |(r, s): (usize, usize)| {
-            let rule = self.rules.get(r)?;
+            let rule = self.0.rules.get(r)?;
             Some((rule, rule.signs.get(s)?, (r, s)))
         };
         places.into_iter().filter_map(of).collect()

@@ -9,6 +9,8 @@ use crate::api::{ApiError, Client, Place};
 use crate::config::Config;
 use crate::config::place::expand;
 use crate::config::types::Login;
+use crate::diagnose::{Evidence, Rules};
+use crate::domain::event::EventKind;
 use crate::domain::{HopId, Source};
 use crate::log::{Masker, Ring};
 use crate::model::{Options, State};
@@ -40,6 +42,10 @@ pub struct Setup {
     pub home: PathBuf,
     /// Where results of throughput tests go.
     pub results: PathBuf,
+    /// Rules by which causes of failures are found.
+    pub rules: Rules,
+    /// What is to be said at once, such as a file that could not be read.
+    pub notes: Vec<String>,
 }
 
 /// Why a console can't start.
@@ -63,6 +69,8 @@ impl Console {
             known_hosts,
             home,
             results,
+            rules,
+            notes,
         } = setup;
         let clock = Clock::start();
         let (feed, events) = Feed::new(clock);
@@ -90,6 +98,7 @@ impl Console {
                 log,
                 secrets: secrets.clone(),
                 masker: masker.clone(),
+                rules: rules.clone(),
             }));
         }
 
@@ -109,6 +118,11 @@ impl Console {
         let bench = BenchRunner::new(client, feed.clone(), model, results);
         let mut state = State::new(config, options, feed.now());
         state.unset = secrets.missing();
+        state.evidence = Evidence::by(rules);
+        for note in notes {
+            // The queue is empty yet; what found no room would be no more than a note.
+            feed.offer(Source::Operator, EventKind::Notice(note));
+        }
         Ok(Self {
             state,
             feed,

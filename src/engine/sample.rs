@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::config::Config;
 use crate::config::types::{
-    Container, Engine, Hop, Limits, LogPlace, Login, Logs, Node, Script, Serve, Ssh, Ui, VllmRay, Watch,
+    Container, Diagnose, Engine, Hop, Limits, LogPlace, Login, Logs, Node, Script, Serve, Ssh, Ui, VllmRay, Watch,
 };
 use crate::domain::bench::BenchProfile;
 use crate::domain::units::Bytes;
@@ -81,6 +81,7 @@ pub fn sparks() -> Config {
             head: LogPlace::Container,
             worker: LogPlace::Container,
         },
+        diagnose: Diagnose::default(),
         watch: Watch {
             memory_floor: Bytes::from_mib(4 << 10),
             cache: Some("/home/aurora/.cache/huggingface".to_owned()),

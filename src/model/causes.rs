@@ -76,7 +76,7 @@ pub(super) fn take(state: &mut State, node: NodeId, sign: Sign, at: Now) {
 /// What a node's probe complains of now.
 pub(super) fn problems(state: &mut State, node: NodeId, problems: &[Problem]) {
     let texts: Vec<String> = problems.iter().map(|p| p.text.clone()).collect();
-    let signs = read_output(&state.config, Place::Probe, texts.iter());
+    let signs = read_output(&state.config, state.evidence.rules(), Place::Probe, texts.iter());
     state.evidence.probe(node, signs, state.now);
 }
 
@@ -87,7 +87,12 @@ pub(super) fn step_failed(state: &mut State, id: StepId, failure: &Failure) {
     };
     let node = step.node.unwrap_or_else(|| state.config.head());
     let facts: Vec<Fact> = step.before.iter().filter_map(|c| unmet(state, c)).collect();
-    let signs = read_output(&state.config, Place::Output, failure.lines.iter());
+    let signs = read_output(
+        &state.config,
+        state.evidence.rules(),
+        Place::Output,
+        failure.lines.iter(),
+    );
     state.evidence.step_facts(facts, state.now);
     state.evidence.output(node, signs, state.now);
 }

@@ -36,7 +36,7 @@ pub(super) fn confirm(state: &mut State, effects: &mut Vec<Effect>) {
     let now = state.now.stamp;
     state.evidence.new_run();
     let (machine, todo) = Machine::new(plan, state.options.no_probe, now);
-    state.run = Some(machine);
+    state.run = Some(machine.by(state.evidence.rules().clone()));
     state.screen.mode = Mode::Run;
     state.screen.overlay_top = 0;
     perform(state, todo, effects);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
 use crate::config::types::{Config, LogPlace};
-use crate::diagnose::Matcher;
+use crate::diagnose::{Matcher, Rules};
 use crate::domain::command::Exit;
 use crate::domain::container::{ContainerFacts, ContainerState};
 use crate::domain::event::{CommandDone, CommandStart, EventKind, Purpose};
@@ -64,10 +64,10 @@ pub(super) struct NodeLog {
 }
 
 /// A log that was not read yet.
-pub(super) fn unread(config: &Config, role: Role) -> NodeLog {
+pub(super) fn unread(config: &Config, role: Role, rules: Rules) -> NodeLog {
     NodeLog {
         follower: follower(config, role),
-        matcher: Matcher::new(config, role),
+        matcher: Matcher::new(config, role).by(rules),
         refused: None,
     }
 }
@@ -316,7 +316,8 @@ impl<'a> Reader<'a> {
 
     /// What the engine's grammar finds in a line; it is kept to be told.
     fn find(&mut self, line: &Line) -> Vec<LineFact> {
-        let facts = grammar::read(&line.plain());
+        let text = line.plain();
+        let facts = self.matcher.settle(&text, grammar::read(&text));
         for fact in &facts {
             self.keep(EventKind::Line(fact.clone()));
         }

@@ -10,6 +10,7 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::config::Config;
+use crate::diagnose::Rules;
 use crate::domain::command::{Command, Exit};
 use crate::domain::event::{CommandDone, EventKind, Facts, ProbeId, Purpose};
 use crate::domain::link::{LinkError, LinkErrorKind, LinkState};
@@ -63,6 +64,8 @@ pub struct NodeSetup {
     pub secrets: Arc<Secrets>,
     /// Hides them.
     pub masker: Arc<Masker>,
+    /// What the log's lines may be a sign of.
+    pub rules: Rules,
 }
 
 /// What others hold of an actor.
@@ -119,7 +122,7 @@ pub fn start(setup: NodeSetup) -> NodeHandle {
     let (requests, inbox) = mpsc::channel(REQUESTS);
     let (connected, session) = watch::channel(None);
     let role = setup.config.node(setup.id).map_or(Role::Worker, |n| n.role);
-    let log = follow::unread(&setup.config, role);
+    let log = follow::unread(&setup.config, role, setup.rules.clone());
     let again = Arc::new(Notify::new());
     let keyring = setup.settings.keyring.clone();
     let task = tokio::spawn(

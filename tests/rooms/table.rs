@@ -60,8 +60,8 @@ pub const ROOMS: &[Room] = &[
     shell(
         "drive",
         &[
-            "domain", "log", "config", "probe", "engine", "plan", "model", "measure", "report", "ssh", "api", "node",
-            "bench", "record",
+            "domain", "log", "config", "probe", "engine", "diagnose", "plan", "model", "measure", "report", "ssh",
+            "api", "node", "bench", "record",
         ],
     ),
     shell("app", &["domain", "log", "config", "model", "input", "view", "drive"]),

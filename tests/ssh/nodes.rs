@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bringup::config::{self, EXAMPLE};
+use bringup::diagnose::Rules;
 use bringup::domain::command::{Command, Exit};
 use bringup::domain::event::{Event, EventKind};
 use bringup::domain::link::{LinkErrorKind, LinkState};
@@ -41,6 +42,7 @@ impl Node {
             log: Arc::new(Mutex::new(Ring::new(1 << 20))),
             secrets: Arc::new(bringup::node::Secrets::default()),
             masker: Arc::new(Masker::default()),
+            rules: Rules::default(),
         });
         Self { handle, events }
     }

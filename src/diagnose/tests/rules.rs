@@ -1,6 +1,10 @@
 //! The file of rules, and what is said of a bad one.
 
-use crate::diagnose::{Kind, builtin, parse};
+use crate::diagnose::{Kind, MOST, Matcher, builtin, own, parse};
+use crate::domain::Role;
+use crate::domain::load::LineFact;
+
+use super::config;
 
 const BUILTIN: &str = include_str!("../../../assets/rules.toml");
 
@@ -112,4 +116,113 @@ fn a_bad_rule_is_told_with_its_place() {
     }
     let twice = format!("{0}{0}", rule(&format!("cause = \"it\"\n{sign}")));
     assert_eq!(wrong(&twice), ["rules.toml:8:6: the id a is there already"]);
+}
+
+/// A user's own rule with this id and body.
+fn mine(id: &str, body: &str) -> String {
+    format!("[[rule]]\nid = \"{id}\"\n{body}\n")
+}
+
+#[test]
+fn a_users_own_rules_come_first_and_take_the_place_of_those_with_their_ids() {
+    let quiet = mine("nccl-error", "kind = \"quiet\"\nsign = [{ has = \"NCCL error\" }]");
+    let cause = "kind = \"cause\"\nstep = [\"serve\"]\ncause = \"the cable\"\nof = [\"nccl-memlock\"]\nsign = [{ has = \"our own words\" }]";
+    let rules = own(&format!("{quiet}{}", mine("cable", cause)), "mine.toml").unwrap();
+    let ids: Vec<&str> = rules.iter().map(|r| r.id.as_str()).collect();
+    assert_eq!(ids[..2], ["nccl-error", "cable"]);
+    assert_eq!(ids.iter().filter(|id| **id == "nccl-error").count(), 1);
+    assert_eq!(ids.len(), builtin().iter().count() + 1);
+
+    let line = "RuntimeError: NCCL error: unhandled system error";
+    assert_eq!(builtin().says(line), Some(Kind::Echo));
+    assert_eq!(rules.says(line), Some(Kind::Quiet));
+    assert_eq!(
+        (builtin().says("our own words"), rules.says("our own words")),
+        (None, Some(Kind::Cause))
+    );
+}
+
+#[test]
+fn what_the_grammar_calls_a_failure_is_settled_by_the_rules_of_the_matcher() {
+    let text = format!(
+        "{}{}",
+        mine("fine", "kind = \"quiet\"\nsign = [{ has = \"HarmlessError\" }]"),
+        mine(
+            "bad",
+            "kind = \"cause\"\nstep = [\"serve\"]\ncause = \"it\"\nsign = [{ has = \"the cable is out\" }]"
+        )
+    );
+    let matcher = Matcher::new(&config(), Role::Head).by(own(&text, "mine.toml").unwrap());
+    let failure = |text: &str| LineFact::Failure(text.to_owned());
+    assert_eq!(
+        matcher.settle("HarmlessError: x", vec![failure("HarmlessError: x")]),
+        []
+    );
+    assert_eq!(
+        matcher.settle("the cable is out", Vec::new()),
+        [failure("the cable is out")]
+    );
+    assert_eq!(
+        matcher.settle("ValueError: x", vec![failure("ValueError: x")]),
+        [failure("ValueError: x")]
+    );
+    assert_eq!(matcher.settle("nothing of note", Vec::new()), []);
+}
+
+#[test]
+fn a_file_of_own_rules_is_bounded_and_each_bound_is_told() {
+    let told = |text: &str| own(text, "mine.toml").unwrap_err()[0].to_string();
+    let quiet = |id: &str, pattern: &str| {
+        mine(
+            id,
+            &format!("kind = \"quiet\"\nsign = [{{ has = \"some of our words\"{pattern} }}]"),
+        )
+    };
+    assert_eq!(
+        told(&"#".repeat(MOST + 1)),
+        format!("mine.toml:1:1: the file is longer than {MOST} bytes")
+    );
+    let many: String = (0..501).map(|n| quiet(&n.to_string(), "")).collect();
+    assert_eq!(told(&many), "mine.toml:1:1: more than 500 rules");
+    let long = format!(", pattern = '{}'", "a".repeat(1001));
+    assert_eq!(
+        told(&quiet("a", &long)),
+        "mine.toml:4:48: the expression is longer than 1000 bytes"
+    );
+    let large = ", pattern = '(a{1000}){1000}'";
+    assert!(
+        told(&quiet("a", large)).contains("the expression can't be read: "),
+        "{}",
+        told(&quiet("a", large))
+    );
+    let signs = vec!["{ has = \"some of our words\" }"; 33].join(", ");
+    assert_eq!(
+        told(&mine("a", &format!("kind = \"quiet\"\nsign = [{signs}]"))),
+        "mine.toml:2:6: a rule has 32 signs at most"
+    );
+    assert_eq!(
+        told(&mine(
+            "ray-x",
+            "kind = \"quiet\"\nof = [\"nobody\"]\nsign = [{ has = \"some of our words\" }]"
+        )),
+        "mine.toml:4:7: no rule has the id nobody"
+    );
+}
+
+#[test]
+fn own_rules_that_make_a_circle_with_those_of_the_program_are_refused() {
+    let followed = builtin().iter().find(|r| r.of.iter().any(|of| of != "*")).unwrap();
+    let body = format!(
+        "kind = \"echo\"\nstep = [\"serve\"]\ncause = \"it\"\nof = [\"{}\"]\nsign = [{{ has = \"some of our words\" }}]",
+        followed.id
+    );
+    let problems = own(
+        &mine(followed.of.iter().find(|of| *of != "*").unwrap(), &body),
+        "mine.toml",
+    )
+    .unwrap_err();
+    assert!(
+        problems.iter().any(|p| p.message.ends_with("follows from itself")),
+        "{problems:?}"
+    );
 }

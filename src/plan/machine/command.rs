@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::config::Config;
-use crate::diagnose;
+use crate::diagnose::{self, Rules};
 use crate::domain::command::Exit;
 use crate::domain::effect::RunOutcome;
 use crate::domain::event::CommandDone;
@@ -113,7 +113,7 @@ impl Machine {
             self.run_from(flight.place + 1, now, out);
         } else {
             let planned = self.step().and_then(|s| s.commands.get(flight.place)).cloned();
-            let failure = planned.map_or_else(unnamed, |p| failed(&p, done, config));
+            let failure = planned.map_or_else(unnamed, |p| failed(&p, done, config, &self.rules));
             self.decide(End::Badly(failure), now, out);
         }
     }
@@ -189,7 +189,7 @@ pub(super) fn bound_lines(failure: &mut Failure) {
 }
 
 /// The failure of a command.
-fn failed(planned: &PlannedCommand, done: &CommandDone, config: &Config) -> Failure {
+fn failed(planned: &PlannedCommand, done: &CommandDone, config: &Config, rules: &Rules) -> Failure {
     let command = &planned.command;
     let last = done.stderr.iter().chain(&done.stdout).rfind(|l| !l.trim().is_empty());
     let said = last.map(|l| format!(": {}", l.trim())).unwrap_or_default();
@@ -205,7 +205,7 @@ fn failed(planned: &PlannedCommand, done: &CommandDone, config: &Config) -> Fail
         seen,
         expected: "exit code 0".to_owned(),
         lines: Vec::new(),
-        fix: diagnose::advice(config, planned.node, done.stderr.iter()),
+        fix: diagnose::advice(config, rules, planned.node, done.stderr.iter()),
         after: Duration::ZERO,
     };
     let lines = if done.stderr.is_empty() {

@@ -15,6 +15,7 @@ mod tests;
 use std::time::Duration;
 
 use crate::config::Config;
+use crate::diagnose::Rules;
 use crate::domain::command::Command;
 use crate::domain::effect::RunOutcome;
 use crate::domain::event::CommandDone;
@@ -183,6 +184,8 @@ pub struct Machine {
     told: Option<(String, Stamp)>,
     /// The node on which the step broke, when one is to blame.
     broke_on: Option<NodeId>,
+    /// Rules that know what to do about a command that failed.
+    rules: Rules,
 }
 
 impl Machine {
@@ -210,6 +213,7 @@ impl Machine {
             touched: false,
             told: None,
             broke_on: None,
+            rules: Rules::default(),
         };
         let mut out = Vec::new();
         if refused {
@@ -218,6 +222,13 @@ impl Machine {
             machine.begin(now, &mut out);
         }
         (machine, out)
+    }
+
+    /// The same, with these rules in place of those that come with the program.
+    #[must_use]
+    pub fn by(mut self, rules: Rules) -> Self {
+        self.rules = rules;
+        self
     }
 
     /// The plan that runs.

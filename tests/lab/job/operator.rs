@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bringup::config;
+use bringup::diagnose::Rules;
 use bringup::domain::NodeId;
 use bringup::domain::event::Subject;
 use bringup::domain::link::LinkState;
@@ -170,6 +171,8 @@ async fn watch(folder: &Path) {
         home: folder.to_owned(),
         options: Options { no_probe: false },
         interactive: false,
+        rules: Rules::default(),
+        notes: Vec::new(),
         config: Arc::new(config),
     })
     .unwrap();
