@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::join_all;
-use reqwest::header::CONTENT_TYPE;
+use futures_util::future::{join, join_all};
+use reqwest::header::{CONTENT_TYPE, SERVER};
 use reqwest::{RequestBuilder, Response};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
@@ -202,9 +202,31 @@ impl Client {
     async fn ray(&self) -> Result<RayFacts, ApiError> {
         let peer = &self.inner.dashboard;
         let limit = self.inner.probe_limit;
-        let answer = peer.send(peer.get("/api/v0/nodes"), limit).await?;
-        let body = body(&mut good(answer).await?, BODY, limit).await?;
-        dashboard::parse(&body).map_err(ApiError::Malformed)
+        let mut answer = good(peer.send(peer.get(dashboard::NODES), limit).await?).await?;
+        let server = answer.headers().get(SERVER).and_then(|v| v.to_str().ok());
+        let python = server.and_then(dashboard::python);
+        let nodes = body(&mut answer, BODY, limit).await?;
+        let mut facts = dashboard::parse(&nodes).map_err(ApiError::Malformed)?;
+        facts.python = python;
+        // What is asked beside the membership does not take it away when it fails.
+        let (groups, version) = join(
+            self.dashboard_get(dashboard::GROUPS),
+            self.dashboard_get(dashboard::VERSION),
+        )
+        .await;
+        facts.version = version.ok().and_then(|body| dashboard::version(&body));
+        let groups = groups.map_err(|e| e.to_string());
+        match groups.and_then(|body| dashboard::groups(&body)) {
+            Ok(pending) => facts.pending = pending,
+            Err(why) => facts.pending_unknown = Some(why),
+        }
+        Ok(facts)
+    }
+
+    async fn dashboard_get(&self, path: &str) -> Result<Vec<u8>, ApiError> {
+        let (peer, limit) = (&self.inner.dashboard, self.inner.probe_limit);
+        let answer = peer.send(peer.get(path), limit).await?;
+        body(&mut good(answer).await?, BODY, limit).await
     }
 
     /// One token of output, not streamed: what the server counted for this prompt.

@@ -259,9 +259,13 @@ async fn rays_nodes_come_from_the_dashboard() {
     let body = r#"{"result": true, "msg": "", "data": {"result": {"total": 1, "result": [{"node_id": "af92", "node_ip": "10.77.0.1",
         "is_head_node": true, "state": "ALIVE", "resources_total": {"CPU": 2.0, "GPU": 1.0}}]}}}"#;
     let responder = Responder::routes(move |asked: &Asked| {
-        assert_eq!(asked.line, "GET /api/v0/nodes");
         assert!(asked.head.contains("host: 127.0.0.1:8265\r\n"), "{}", asked.head);
-        answer("200 OK", body)
+        match asked.line.as_str() {
+            "GET /api/v0/nodes?detail=true&limit=1000" => answer("200 OK", body),
+            "GET /api/version" => answer("200 OK", r#"{"version": "4", "ray_version": "2.60.0"}"#),
+            "GET /api/v0/placement_groups?detail=true&limit=1000" => answer("500 Internal Server Error", "boom"),
+            other => panic!("{other}"),
+        }
     });
     let client = responder.client();
     let ServerFacts::Ray(Ok(ray)) = client.ask(ServerProbe::Ray, "tiny").await else {
@@ -269,6 +273,9 @@ async fn rays_nodes_come_from_the_dashboard() {
     };
     let node = ray.alive_at("10.77.0.1").unwrap();
     assert!(node.head && (node.gpus - 1.0).abs() < f64::EPSILON);
+    assert_eq!(ray.version.as_deref(), Some("2.60.0"));
+    // What is asked beside the membership does not take it away.
+    assert_eq!(ray.pending_unknown.as_deref(), Some("500: boom"));
     let none = Responder::fixed("");
     none.fail(ConnectError::Refused);
     let refused = none.client().ask(ServerProbe::Ray, "tiny").await;

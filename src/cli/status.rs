@@ -7,10 +7,13 @@ use color_eyre::eyre::Result;
 
 use crate::domain::event::Subject;
 use crate::domain::gpu::GpuFacts;
+use crate::domain::time::human;
 use crate::domain::units::Bytes;
 use crate::domain::{NodeId, Reading};
 use crate::measure::window::Quantiles;
 use crate::model::facts::memory_alarm;
+use crate::model::ray::members::{self, Standing};
+use crate::model::ray::ranks::ranks;
 use crate::model::schedule::{METRICS_EVERY, every, ray_every};
 use crate::model::state::ServingState;
 use crate::model::{self, State};
@@ -115,15 +118,31 @@ fn text(state: &State) -> String {
         };
         let membership = &state.observed.ray;
         let membership = membership.value().filter(|r| !membership.stale(now, ray_every(r.via)));
-        let ray = match membership.map(|r| r.alive_at(&node.fabric_address)) {
-            Some(Some(seen)) if seen.has_gpus(node.gpus) => "alive in Ray".to_owned(),
-            Some(Some(seen)) => format!("alive in Ray with {} GPU instead of {}", seen.gpus, node.gpus),
-            Some(None) => "not in Ray".to_owned(),
+        let member = membership.and_then(|_| members::members(state)?.into_iter().find(|m| m.id == id));
+        let mut ray = match member.map(|m| m.standing) {
+            Some(Standing::Alive(seen)) if seen.has_gpus(node.gpus) => "alive in Ray".to_owned(),
+            Some(Standing::Alive(seen)) => format!("alive in Ray with {} GPU instead of {}", seen.gpus, node.gpus),
+            Some(Standing::Elsewhere(seen)) => {
+                format!(
+                    "registered in Ray as {}, expected {}",
+                    seen.address, node.fabric_address
+                )
+            }
+            Some(Standing::Dead(seen)) => match &seen.message {
+                Some(why) => format!("dead in Ray: {why}"),
+                None => "dead in Ray".to_owned(),
+            },
+            Some(Standing::Absent) => "not in Ray".to_owned(),
+            None if ranks(state).is_some() => "Ray is not used".to_owned(),
             None => {
                 let why = why(state, config.head(), &state.observed.ray);
                 format!("Ray unknown ({why})")
             }
         };
+        if let Some(silent) = members::silent(state, id) {
+            let ago = human(now.since(silent.since));
+            let _ok = write!(ray, "; not answering for {ago} ({})", silent.by.word());
+        }
         let _ok = writeln!(
             text,
             "  {:<12} {:<6} {:<16} {container}, {ray}",

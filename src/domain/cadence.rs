@@ -34,6 +34,12 @@ pub fn every(subject: Subject) -> Option<Duration> {
         Subject::Sockets => Some(SOCKETS_EVERY),
         Subject::Fabric => Some(FABRIC_EVERY),
         Subject::Disk => Some(DISK_EVERY),
-        Subject::Image | Subject::Versions | Subject::Ray | Subject::Serve | Subject::Verb => None,
+        Subject::Image
+        | Subject::Versions
+        | Subject::Inside
+        | Subject::Ray
+        | Subject::RayStatus
+        | Subject::Serve
+        | Subject::Verb => None,
     }
 }

@@ -100,8 +100,12 @@ pub enum Facts {
     Image(image::ImageFacts),
     /// Versions in the image.
     Versions(image::VersionFacts),
+    /// Versions in a running container.
+    Inside(image::InsideFacts),
     /// Ray's membership, asked in the head's container.
     Ray(ray::RayFacts),
+    /// What `ray status` counts.
+    RayStatus(ray::RayStatus),
     /// Model-server processes.
     Serve(ServeFacts),
     /// A detached verb of the script engine.
@@ -135,8 +139,12 @@ pub enum Subject {
     Image,
     /// [`Facts::Versions`].
     Versions,
+    /// [`Facts::Inside`].
+    Inside,
     /// [`Facts::Ray`].
     Ray,
+    /// [`Facts::RayStatus`].
+    RayStatus,
     /// [`Facts::Serve`].
     Serve,
     /// [`Facts::Verb`].
@@ -152,8 +160,12 @@ pub enum ProbeId {
     Image,
     /// Versions in the image (runs it once).
     Versions,
-    /// Ray's membership, asked in the head's container.
+    /// Versions in the running container.
+    Inside,
+    /// Ray's membership, asked in the head's container by a program that goes on while it is asked for again and again.
     Ray,
+    /// `ray status` in the head's container.
+    RayStatus,
     /// Model-server processes in the head's container.
     Serve,
     /// A detached verb of the script engine.

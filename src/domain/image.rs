@@ -16,6 +16,15 @@ pub enum ImageFacts {
     Missing,
 }
 
+/// Versions in a running container, which may hold more than its image: some install Ray when they start.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct InsideFacts {
+    /// Ray's version; `None` when it is not installed.
+    pub ray: Option<String>,
+    /// Python's version.
+    pub python: Option<String>,
+}
+
 /// Versions that the image holds, asked by running it once.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct VersionFacts {

@@ -8,7 +8,7 @@ use super::event::Subject;
 use super::fabric::FabricFacts;
 use super::gpu::GpuFacts;
 use super::ids::NodeId;
-use super::image::{ImageFacts, VersionFacts};
+use super::image::{ImageFacts, InsideFacts, VersionFacts};
 use super::link::LinkState;
 use super::memory::MemoryFacts;
 use super::ray::RayFacts;
@@ -73,6 +73,8 @@ pub struct NodeObserved {
     pub image: Reading<ImageFacts>,
     /// Versions in the image.
     pub versions: Reading<VersionFacts>,
+    /// Versions in the container that runs.
+    pub inside: Reading<InsideFacts>,
     /// Model-server processes in the container (head only).
     pub serve: Reading<ServeFacts>,
     /// The script engine's verb that runs detached on the node.
@@ -94,7 +96,8 @@ impl NodeObserved {
             Subject::Versions => self.versions.at(),
             Subject::Serve => self.serve.at(),
             Subject::Verb => self.verb.at(),
-            Subject::Ray => None,
+            Subject::Inside => self.inside.at(),
+            Subject::Ray | Subject::RayStatus => None,
         }
     }
 }

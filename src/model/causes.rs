@@ -146,6 +146,12 @@ pub(super) fn container(state: &mut State, node: NodeId, container: Option<&Cont
     };
     let before = state.containers.insert(node, started.clone());
     if before.is_some_and(|before| before != started) {
+        if let Some(seen) = state.observed.nodes.get_mut(node.index()) {
+            seen.inside = Reading::default();
+        }
+        if node == state.config.head() {
+            state.ray.new_head();
+        }
         state.evidence.container_started(node, by_node);
         state.joined.remove(&node);
     }

@@ -5,6 +5,7 @@ use crate::domain::container::ContainerState;
 use crate::domain::event::{Facts, ProbeId, Subject};
 use crate::domain::gpu::GpuFacts;
 use crate::domain::memory::MemoryFacts;
+use crate::domain::ray::RayVia;
 use crate::domain::serving::ServeFacts;
 use crate::domain::units::Bytes;
 use crate::domain::{NodeId, Reading, Stamp};
@@ -12,18 +13,24 @@ use crate::domain::{NodeId, Reading, Stamp};
 use super::causes;
 use super::load::in_peace;
 use super::load::trend::Trends;
+use super::ray;
 use super::run;
 use super::state::{NodeView, State, Unread};
 
 /// Takes what a probe found.
 pub(super) fn take(state: &mut State, node: NodeId, found: Facts, at: Stamp) {
     if let Facts::Absent { what, why } = &found {
+        source(state, *what, why, at, true);
         absent(state, node, *what, why);
         unread(state, node, *what, why, at);
         return;
     }
-    if let Facts::Ray(ray) = found {
-        state.observed.ray = Reading::known(ray, at);
+    if let Facts::Ray(members) = found {
+        ray::take(state, members, at);
+        return;
+    }
+    if let Facts::RayStatus(status) = found {
+        state.ray.counted(status, at);
         return;
     }
     let (Some(seen), Some(view)) = (
@@ -59,6 +66,11 @@ pub(super) fn take(state: &mut State, node: NodeId, found: Facts, at: Stamp) {
             let found = own.as_ref().map(|c| c.state == ContainerState::Running);
             seen.containers = Reading::known(c, at);
             causes::container(state, node, own.as_ref(), at);
+            if found != Some(true)
+                && let Some(seen) = state.observed.nodes.get_mut(node.index())
+            {
+                seen.inside = Reading::absent("the container does not run");
+            }
             if node == state.config.head() && found != Some(true) {
                 // What lives inside the container can't be there without it.
                 state.observed.ray = Reading::absent(format!("no container {name} runs on the head"));
@@ -80,7 +92,8 @@ pub(super) fn take(state: &mut State, node: NodeId, found: Facts, at: Stamp) {
         Facts::Versions(v) => seen.versions = Reading::known(v, at),
         Facts::Serve(s) => serve(state, node, s, false, at),
         Facts::Verb(v) => seen.verb = Reading::known(v, at),
-        Facts::Ray(_) | Facts::Absent { .. } => {}
+        Facts::Inside(i) => seen.inside = Reading::known(i, at),
+        Facts::Ray(_) | Facts::RayStatus(_) | Facts::Absent { .. } => {}
     }
 }
 
@@ -114,7 +127,7 @@ fn serve(state: &mut State, node: NodeId, facts: ServeFacts, removed: bool, at: 
 }
 
 /// A probe gave nothing of all that it asks.
-pub(super) fn failed(state: &mut State, node: NodeId, probe: ProbeId, why: &str) {
+pub(super) fn failed(state: &mut State, node: NodeId, probe: ProbeId, why: &str, at: Stamp) {
     let subjects: &[Subject] = match probe {
         ProbeId::Node => &[
             Subject::Memory,
@@ -125,12 +138,34 @@ pub(super) fn failed(state: &mut State, node: NodeId, probe: ProbeId, why: &str)
         ],
         ProbeId::Image => &[Subject::Image],
         ProbeId::Versions => &[Subject::Versions],
+        ProbeId::Inside => &[Subject::Inside],
         ProbeId::Ray => &[Subject::Ray],
+        ProbeId::RayStatus => &[Subject::RayStatus],
         ProbeId::Serve => &[Subject::Serve],
         ProbeId::Verb => &[Subject::Verb],
     };
     for subject in subjects {
+        source(state, *subject, why, at, false);
         absent(state, node, *subject, why);
+    }
+}
+
+/// A source of Ray's membership gave nothing: Ray is not there to be asked, or it could not be asked.
+fn source(state: &mut State, subject: Subject, why: &str, at: Stamp, no_ray: bool) {
+    match subject {
+        Subject::Ray => state.ray.failed(RayVia::Container, why, at, no_ray),
+        Subject::RayStatus => state.ray.failed(RayVia::Status, why, at, no_ray),
+        Subject::Memory
+        | Subject::Gpus
+        | Subject::Containers
+        | Subject::Sockets
+        | Subject::Fabric
+        | Subject::Disk
+        | Subject::Image
+        | Subject::Versions
+        | Subject::Inside
+        | Subject::Serve
+        | Subject::Verb => {}
     }
 }
 
@@ -155,7 +190,9 @@ fn subject(facts: &Facts) -> Subject {
         Facts::Disk(_) => Subject::Disk,
         Facts::Image(_) => Subject::Image,
         Facts::Versions(_) => Subject::Versions,
+        Facts::Inside(_) => Subject::Inside,
         Facts::Ray(_) => Subject::Ray,
+        Facts::RayStatus(_) => Subject::RayStatus,
         Facts::Serve(_) => Subject::Serve,
         Facts::Verb(_) => Subject::Verb,
         Facts::Absent { what, .. } => *what,
@@ -169,8 +206,20 @@ fn absent(state: &mut State, node: NodeId, subject: Subject, why: &str) {
             *reading = Reading::absent(why.to_owned());
         }
     }
-    if subject == Subject::Ray {
-        say(&mut state.observed.ray, why);
+    match subject {
+        Subject::Ray => say(&mut state.observed.ray, why),
+        Subject::RayStatus => say(&mut state.ray.status, why),
+        Subject::Memory
+        | Subject::Gpus
+        | Subject::Containers
+        | Subject::Sockets
+        | Subject::Fabric
+        | Subject::Disk
+        | Subject::Image
+        | Subject::Versions
+        | Subject::Inside
+        | Subject::Serve
+        | Subject::Verb => {}
     }
     let Some(seen) = state.observed.nodes.get_mut(node.index()) else {
         return;
@@ -186,7 +235,8 @@ fn absent(state: &mut State, node: NodeId, subject: Subject, why: &str) {
         Subject::Versions => say(&mut seen.versions, why),
         Subject::Serve => say(&mut seen.serve, why),
         Subject::Verb => say(&mut seen.verb, why),
-        Subject::Ray => {}
+        Subject::Inside => say(&mut seen.inside, why),
+        Subject::Ray | Subject::RayStatus => {}
     }
 }
 

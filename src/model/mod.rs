@@ -12,6 +12,7 @@ pub mod facts;
 pub mod flow;
 mod intents;
 pub mod load;
+pub mod ray;
 mod run;
 pub mod schedule;
 pub mod series;

@@ -8,6 +8,7 @@ use crate::domain::command::Exit;
 use crate::domain::container::{Container, ContainerState};
 use crate::domain::effect::Effect;
 use crate::domain::event::{ProbeId, Purpose, Subject};
+use crate::domain::image::ImageFacts;
 use crate::domain::ray::RayVia;
 use crate::domain::serving::{Health, ServerProbe};
 use crate::domain::{NodeId, Stamp};
@@ -33,8 +34,16 @@ pub const MODELS_EVERY: Duration = Duration::from_secs(10);
 pub const METRICS_EVERY: Duration = Duration::from_secs(1);
 /// Ray's membership from the dashboard.
 pub const RAY_EVERY: Duration = Duration::from_secs(3);
-/// Ray's membership from the head's container, where there is no dashboard: it costs a Python start.
-pub const RAY_IN_CONTAINER_EVERY: Duration = Duration::from_secs(10);
+/// Ray's membership from the head's container, where there is no dashboard: the program there tells it this often.
+pub const RAY_IN_CONTAINER_EVERY: Duration = Duration::from_secs(3);
+/// How often the program in the head's container is asked to go on; it ends when nobody has asked for three times as long.
+pub const RAY_WATCH_EVERY: Duration = Duration::from_secs(10);
+/// `ray status`, where nothing else tells of Ray: a call costs the head seconds of a core.
+pub const RAY_STATUS_EVERY: Duration = Duration::from_secs(60);
+/// Versions in a running container, asked again while they are not known or Ray is not in it yet.
+pub const INSIDE_EVERY: Duration = Duration::from_secs(60);
+/// Versions in images that differ between the nodes, asked again while they are not known.
+pub const VERSIONS_EVERY: Duration = Duration::from_secs(300);
 
 /// The least time between two tokens that are asked for: a failure may have been the request's, and each costs the server one.
 pub const TOKEN_AGAIN: Duration = Duration::from_secs(60);
@@ -51,6 +60,7 @@ pub fn ray_every(via: RayVia) -> Duration {
     match via {
         RayVia::Dashboard => RAY_EVERY,
         RayVia::Container => RAY_IN_CONTAINER_EVERY,
+        RayVia::Status => RAY_STATUS_EVERY,
     }
 }
 
@@ -149,14 +159,27 @@ fn cadences(state: &State) -> Vec<(Asked, Duration, Effect)> {
             node(id, ProbeId::Node, NODE_EVERY);
         }
         node(id, ProbeId::Image, IMAGE_EVERY);
+        if wants_inside(state, id) {
+            node(id, ProbeId::Inside, INSIDE_EVERY);
+        }
+        if wants_versions(state, id) {
+            node(id, ProbeId::Versions, VERSIONS_EVERY);
+        }
         match state.config.engine {
             Engine::Script(_) => node(id, ProbeId::Verb, VERB_EVERY),
             Engine::VllmRay(_) => {}
         }
         if id == head && runs {
             node(id, ProbeId::Serve, SERVE_EVERY);
-            if state.dashboard_failed {
-                node(id, ProbeId::Ray, RAY_IN_CONTAINER_EVERY);
+            if state.ray.fails(RayVia::Dashboard) {
+                node(id, ProbeId::Ray, state.ray.every(RayVia::Container, RAY_WATCH_EVERY));
+            }
+            if state.ray.wants_status() {
+                node(
+                    id,
+                    ProbeId::RayStatus,
+                    state.ray.every(RayVia::Status, RAY_STATUS_EVERY),
+                );
             }
         }
     }
@@ -164,7 +187,11 @@ fn cadences(state: &State) -> Vec<(Asked, Duration, Effect)> {
         let mut server = |asked, every, probe| all.push((asked, every, Effect::ProbeServer(probe)));
         server(Asked::Health, HEALTH_EVERY, ServerProbe::Health);
         if runs {
-            server(Asked::Ray, RAY_EVERY, ServerProbe::Ray);
+            server(
+                Asked::Ray,
+                state.ray.every(RayVia::Dashboard, RAY_EVERY),
+                ServerProbe::Ray,
+            );
         }
         if healthy(state) {
             server(Asked::Models, MODELS_EVERY, ServerProbe::Models);
@@ -172,6 +199,33 @@ fn cadences(state: &State) -> Vec<(Asked, Duration, Effect)> {
         }
     }
     all
+}
+
+/// Whether the versions in a node's container are to be asked for: it runs, and they are not known, or it may still install Ray.
+fn wants_inside(state: &State, id: NodeId) -> bool {
+    let Some(seen) = state.observed.node(id) else {
+        return false;
+    };
+    let own = seen
+        .containers
+        .value()
+        .and_then(|c| c.named(&state.config.container.name));
+    let runs = own.is_some_and(|c| c.state == ContainerState::Running);
+    runs && seen.inside.value().is_none_or(|i| i.ray.is_none())
+}
+
+/// Whether the versions in a node's image are to be asked for before anybody starts it: equal layers hold equal versions, others may not.
+fn wants_versions(state: &State, id: NodeId) -> bool {
+    let image = |id| match state.observed.node(id)?.image.value()? {
+        ImageFacts::Present { id, layers } => Some((id, layers)),
+        ImageFacts::Missing => None,
+    };
+    let Some((own, layers)) = image(id) else {
+        return false;
+    };
+    let known = state.observed.node(id).and_then(|n| n.versions.value());
+    let differ = state.config.node_ids().filter_map(image).any(|(_, l)| l != layers);
+    differ && known.is_none_or(|v| v.image_id != *own)
 }
 
 fn usable(state: &State, id: NodeId) -> bool {

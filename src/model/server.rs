@@ -2,12 +2,14 @@
 
 use crate::domain::effect::Effect;
 use crate::domain::link::LinkState;
+use crate::domain::ray::RayVia;
 use crate::domain::serving::{Health, MetricsSample, ServerFacts, TOKEN_ASKED};
 use crate::domain::{Reading, Stamp};
 use crate::measure::Figures;
 
 use super::flow::Verdict;
 use super::load::failures;
+use super::ray;
 use super::schedule::{HEALTH_EVERY, ray_every};
 use super::state::{ServerView, ServingState, State};
 
@@ -61,12 +63,9 @@ pub(super) fn take(state: &mut State, answer: ServerFacts, at: Stamp) {
             seen.token = Reading::absent(why.clone());
             state.token_failed = Some(why);
         }
-        ServerFacts::Ray(Ok(ray)) => {
-            state.observed.ray = Reading::known(ray, at);
-            state.dashboard_failed = false;
-        }
+        ServerFacts::Ray(Ok(ray)) => ray::take(state, ray, at),
         // Nothing is said of the membership yet: it is asked for in the container now.
-        ServerFacts::Ray(Err(_)) => state.dashboard_failed = true,
+        ServerFacts::Ray(Err(why)) => state.ray.failed(RayVia::Dashboard, &why, at, false),
     }
 }
 
@@ -272,11 +271,11 @@ fn missing(state: &State, now: Stamp) -> Option<String> {
         }
     }
     let seen = &state.observed.ray;
-    let ray = seen.value().filter(|r| !seen.stale(now, ray_every(r.via)))?;
+    let members = seen.value().filter(|r| !seen.stale(now, ray_every(r.via)))?;
     let lost = state
         .config
         .nodes
         .iter()
-        .find(|n| ray.alive_at(&n.fabric_address).is_none())?;
+        .find(|n| members.alive_at(&n.fabric_address).is_none())?;
     Some(format!("Ray has lost {} ({})", lost.name, lost.fabric_address))
 }

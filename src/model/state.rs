@@ -24,6 +24,7 @@ use super::bench::BenchView;
 use super::flow::Flow;
 use super::load::Load;
 use super::load::trend::Trends;
+use super::ray::RayView;
 use super::schedule::Asked;
 use super::series::Series;
 
@@ -56,6 +57,8 @@ pub struct State {
     pub nodes: Vec<NodeView>,
     /// The model server.
     pub server: ServerView,
+    /// Where Ray's membership comes from, and since when its nodes are as they are.
+    pub ray: RayView,
     /// Plan that waits for Enter.
     pub plan: Option<Plan>,
     /// The latest run: it stays on the screen until the next.
@@ -86,8 +89,6 @@ pub struct State {
     pub(super) awaited: bool,
     /// Whether the latest scrape failed.
     pub(super) metrics_failed: bool,
-    /// Whether the dashboard gave no membership when it was asked last.
-    pub(super) dashboard_failed: bool,
     /// When each probe was asked last.
     pub(super) asked: BTreeMap<Asked, Stamp>,
     /// The container of each node that was seen last.
@@ -355,6 +356,7 @@ impl State {
             started,
             now: started,
             server: ServerView::default(),
+            ray: RayView::default(),
             plan: None,
             run: None,
             commands: VecDeque::new(),
@@ -370,7 +372,6 @@ impl State {
             server_started: None,
             awaited: false,
             metrics_failed: false,
-            dashboard_failed: false,
             asked: BTreeMap::new(),
             containers: BTreeMap::new(),
             joined: BTreeSet::new(),

@@ -331,13 +331,21 @@ fn a_dashboard_that_refuses_is_not_the_last_word_on_the_membership() {
 }
 
 #[test]
-fn a_lost_node_stays_lost_between_two_answers_from_the_container() {
+fn a_lost_node_stays_lost_between_two_records_from_the_container() {
     let mut told = Told::serving(Options::default());
     told.healthy(0, 1.0);
     let nodes = Vec::new();
     let via = RayVia::Container;
-    told.node(0, HEAD, Facts::Ray(RayFacts { nodes, via }));
-    for at in [100, 9500, 19_500] {
+    told.node(
+        0,
+        HEAD,
+        Facts::Ray(RayFacts {
+            nodes,
+            via,
+            ..RayFacts::default()
+        }),
+    );
+    for at in [100, 2500, 8500] {
         told.server(at, ServerFacts::Health(Health::Ok));
         assert!(matches!(told.state(), ServingState::Degraded(_)), "{at}");
     }

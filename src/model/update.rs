@@ -38,7 +38,7 @@ pub fn update(state: &mut State, event: Event) -> Vec<Effect> {
         }
         EventKind::ProbeFailed { probe, why } => {
             if let Source::Node(node) = source {
-                facts::failed(state, node, probe, &why);
+                facts::failed(state, node, probe, &why, now);
             }
         }
         EventKind::Problems(problems) => {

@@ -11,6 +11,9 @@ use crate::probe::node::Ask;
 /// Longest wait for the versions in an image: it runs the image once and imports what it holds.
 const VERSIONS_LIMIT: Duration = Duration::from_secs(120);
 
+/// Longest wait for `ray status`: a start of its program takes seconds on a busy head.
+const STATUS_LIMIT: Duration = Duration::from_secs(30);
+
 /// The stream of a node's readings; `mark` stands before each line of it.
 pub(super) fn watch(config: &Config, mark: &str) -> Command {
     probe::node::watch(ask(config, &ports(config)), mark, config.limits.command)
@@ -42,6 +45,8 @@ pub(super) fn command(id: ProbeId, config: &Config) -> Command {
         ProbeId::Node => probe::node::command(ask(config, &ports(config)), limit),
         ProbeId::Image => probe::image::command(docker, &config.container.image, limit),
         ProbeId::Versions => probe::versions::command(docker, &config.container.image, VERSIONS_LIMIT),
+        ProbeId::Inside => probe::inside::command(docker, name, limit),
+        ProbeId::RayStatus => probe::ray_status::command(docker, name, config.engine.ray_port(), STATUS_LIMIT),
         ProbeId::Ray => probe::ray::command(docker, name, config.engine.ray_port(), limit),
         ProbeId::Serve => probe::serve::command(docker, name, limit),
         ProbeId::Verb => probe::verb::command(&config.cluster, limit),

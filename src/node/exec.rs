@@ -77,7 +77,7 @@ fn not_started(why: &str) -> Output {
 }
 
 /// The last lines of an output, without control characters, masked and cut.
-fn told(text: &str, masker: &Masker) -> Vec<String> {
+pub(super) fn told(text: &str, masker: &Masker) -> Vec<String> {
     let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
     let skip = lines.len().saturating_sub(TOLD_LINES);
     let clean = |l: &&str| -> String { l.chars().filter(|c| !c.is_control()).collect() };

@@ -29,7 +29,9 @@ pub(super) fn facts(masker: &Masker, mut facts: Facts) -> Facts {
         | Facts::Disk(_)
         | Facts::Image(_)
         | Facts::Versions(_)
-        | Facts::Ray(_) => {}
+        | Facts::Inside(_)
+        | Facts::Ray(_)
+        | Facts::RayStatus(_) => {}
     }
     facts
 }

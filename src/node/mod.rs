@@ -12,6 +12,7 @@ mod exec;
 pub mod feed;
 mod follow;
 mod hide;
+mod ray;
 pub mod secrets;
 mod task;
 mod watch;

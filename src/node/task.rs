@@ -300,6 +300,8 @@ impl Task {
         let mut silence = tokio::time::interval(SILENCE_EVERY);
         let mut silent_since: Option<Stamp> = None;
         let streams = Arc::new(AtomicBool::new(false));
+        // Ray's membership is asked for again and again, by which its stream knows that it is wanted.
+        let members = Arc::new(Notify::new());
         let why = {
             let told = readings::Told {
                 container: &seen,
@@ -316,6 +318,12 @@ impl Task {
                     why = &mut stream => break why,
                     request = self.inbox.recv() => match request {
                         None => return Ended::Stopped,
+                        Some(Request::Probe(ProbeId::Ray)) => {
+                            members.notify_one();
+                            if probing.insert(ProbeId::Ray) {
+                                jobs.spawn(ray_job(Job::of(&self.setup, session), Arc::clone(&members)));
+                            }
+                        }
                         Some(Request::Probe(id)) => {
                             if probing.insert(id) {
                                 jobs.spawn(probe_job(Job::of(&self.setup, session), id, seen.clone(), Arc::clone(&streams)));
@@ -394,11 +402,11 @@ enum Ready {
 }
 
 /// What a job of its own needs.
-struct Job {
-    id: NodeId,
-    config: Arc<Config>,
-    feed: Feed,
-    masker: Arc<Masker>,
+pub(super) struct Job {
+    pub(super) id: NodeId,
+    pub(super) config: Arc<Config>,
+    pub(super) feed: Feed,
+    pub(super) masker: Arc<Masker>,
     secrets: Arc<Secrets>,
     session: Session,
 }
@@ -470,6 +478,12 @@ async fn probe_job(job: Job, id: ProbeId, seen: watch::Sender<Watched>, streams:
         feed.send(source, EventKind::Problems(problems)).await;
     }
     Ready::Probe(id)
+}
+
+async fn ray_job(job: Job, asked: Arc<Notify>) -> Ready {
+    let session = job.session.clone();
+    super::ray::follow(&job, &session, &asked).await;
+    Ready::Probe(ProbeId::Ray)
 }
 
 async fn run_job(job: Job, run: RunId, command: Command) -> Ready {

@@ -18,6 +18,7 @@ mod want;
 pub mod way;
 
 pub use condition::Condition;
+pub(crate) use judge::stray_of;
 pub use judge::{explain, judge};
 pub use machine::{Do, Machine, Progress};
 pub use make::make;

@@ -133,12 +133,13 @@ pub fn ray(seen: &mut Observed, alive: &[&str]) {
             head: at == 0,
             gpus: 1.0,
             cpus: 20.0,
-            message: None,
+            ..RayNode::default()
         })
         .collect();
     seen.ray = known(RayFacts {
         nodes,
         via: RayVia::Dashboard,
+        ..RayFacts::default()
     });
 }
 

@@ -1,47 +1,89 @@
-//! Ray's dashboard: the body of `GET /api/v0/nodes`.
+//! Ray's dashboard: the bodies of `GET /api/v0/nodes`, `/api/v0/placement_groups` and `/api/version`.
 
 use serde_json::Value;
 
-use crate::domain::ray::{RayFacts, RayNode, RayVia};
+use crate::domain::ray::{PlacementGroup, RayFacts, RayNode, RayVia};
 
+use super::members::{self, MAX_GROUPS};
 use super::short;
 
-/// Reads the body.
+/// The membership. Only with details are there times in it; Ray lists a hundred entries unless it is told otherwise.
+pub const NODES: &str = "/api/v0/nodes?detail=true&limit=1000";
+
+/// Placement groups; only with details are there bundles in it.
+pub const GROUPS: &str = "/api/v0/placement_groups?detail=true&limit=1000";
+
+/// Ray's version.
+pub const VERSION: &str = "/api/version";
+
+/// Reads the nodes.
 ///
 /// # Errors
 /// A fragment that says what is wrong, when it is no JSON, has no list of nodes, or is the dashboard's own error.
 pub fn parse(body: &[u8]) -> Result<RayFacts, String> {
-    let value: Value = serde_json::from_slice(body).map_err(|e| format!("Ray's dashboard: no JSON: {e}"))?;
+    let value = list(body, "nodes")?;
+    let nodes = value.iter().filter_map(node).collect();
+    Ok(RayFacts {
+        nodes: members::bounded(nodes),
+        via: RayVia::Dashboard,
+        ..RayFacts::default()
+    })
+}
+
+/// Reads the placement groups that wait for something.
+///
+/// # Errors
+/// As [`parse`].
+pub fn groups(body: &[u8]) -> Result<Vec<PlacementGroup>, String> {
+    let value = list(body, "placement groups")?;
+    Ok(value.iter().filter_map(members::group).take(MAX_GROUPS).collect())
+}
+
+/// Reads Ray's version.
+#[must_use]
+pub fn version(body: &[u8]) -> Option<String> {
+    let value: Value = serde_json::from_slice(body).ok()?;
+    value.get("ray_version").and_then(Value::as_str).map(short)
+}
+
+/// Python's version from the `Server` header, such as `Python/3.11 aiohttp/3.14.5`.
+#[must_use]
+pub fn python(server: &str) -> Option<String> {
+    let version = server
+        .split_ascii_whitespace()
+        .find_map(|w| w.strip_prefix("Python/"))?;
+    let digits = version.chars().all(|c| c.is_ascii_digit() || c == '.');
+    (digits && !version.is_empty()).then(|| short(version))
+}
+
+/// The list in an answer of the state API.
+fn list(body: &[u8], what: &str) -> Result<Vec<Value>, String> {
+    let mut value: Value = serde_json::from_slice(body).map_err(|e| format!("Ray's dashboard: no JSON: {e}"))?;
     if value.get("result") == Some(&Value::Bool(false)) {
         let message = value.get("msg").and_then(Value::as_str).unwrap_or("no reason given");
         return Err(format!("Ray's dashboard: {}", short(message)));
     }
-    let list = value.pointer("/data/result/result").and_then(Value::as_array);
-    let Some(list) = list else {
-        return Err("Ray's dashboard: no list of nodes in the answer".to_owned());
-    };
-    Ok(RayFacts {
-        nodes: list.iter().filter_map(node).collect(),
-        via: RayVia::Dashboard,
-    })
+    match value.pointer_mut("/data/result/result").map(Value::take) {
+        Some(Value::Array(list)) => Ok(list),
+        Some(_) | None => Err(format!("Ray's dashboard: no list of {what} in the answer")),
+    }
 }
 
 /// One node; `None` without an id, an address or a state.
 fn node(value: &Value) -> Option<RayNode> {
     let text = |key: &str| value.get(key).and_then(Value::as_str);
-    let resource = |key: &str| {
-        value
-            .get("resources_total")
-            .and_then(|r| r.get(key))
-            .and_then(Value::as_f64)
-    };
-    Some(RayNode {
+    let mut node = RayNode {
         id: short(text("node_id")?),
         address: short(text("node_ip")?),
         alive: text("state")? == "ALIVE",
-        head: value.get("is_head_node").and_then(Value::as_bool).unwrap_or(false),
-        gpus: resource("GPU").unwrap_or(0.0),
-        cpus: resource("CPU").unwrap_or(0.0),
         message: text("state_message").filter(|m| !m.is_empty()).map(short),
-    })
+        started_ms: members::millis(value.get("start_time_ms")),
+        ended_ms: members::millis(value.get("end_time_ms")),
+        ..RayNode::default()
+    };
+    members::count(&mut node, value.get("resources_total").and_then(Value::as_object));
+    if let Some(head) = value.get("is_head_node").and_then(Value::as_bool) {
+        node.head = head;
+    }
+    Some(node)
 }

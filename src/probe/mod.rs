@@ -12,11 +12,14 @@
 pub mod dashboard;
 pub mod docker;
 pub mod image;
+pub mod inside;
 pub mod logs;
+mod members;
 pub mod node;
 mod position;
 pub mod prometheus;
 pub mod ray;
+pub mod ray_status;
 mod sections;
 pub mod serve;
 pub mod verb;
@@ -39,7 +42,9 @@ pub fn parse(probe: ProbeId, output: &Output) -> Found {
         ProbeId::Node => node::parse(output),
         ProbeId::Image => image::parse(output),
         ProbeId::Versions => versions::parse(output),
+        ProbeId::Inside => inside::parse(output),
         ProbeId::Ray => ray::parse(output),
+        ProbeId::RayStatus => ray_status::parse(output),
         ProbeId::Serve => serve::parse(output),
         ProbeId::Verb => verb::parse(output),
     }

@@ -1,11 +1,13 @@
-import json, logging, signal, socket, sys
+import json, logging, os, platform, select, signal, socket, sys, time
 
-# Asks the GCS for its nodes: as an accessor of its state, which costs no driver and works in every version seen; where it does not, as a driver.
-port, seconds = sys.argv[1], sys.argv[2]
+# Asks the GCS for its nodes and placement groups, again and again, and prints a record a time. As an accessor of the GCS's state, which costs no driver
+# and works in every version seen; where that does not, as a driver.
+port, seconds, every, silence, life = sys.argv[1], *map(int, sys.argv[2:6])
 # Nobody else ends this: a docker client that goes leaves what it started in the container. Some versions wait for ever for a GCS that is not there.
-signal.alarm(int(seconds))
+signal.alarm(seconds)
 # The directory that this runs in may hold a folder named ray.
 sys.path = [p for p in sys.path if p]
+NODES, GROUPS = 1024, 32
 
 
 def find():
@@ -37,39 +39,84 @@ def as_accessor():
     else:
         options = GcsClientOptions.from_gcs_address(address)
     state._initialize_global_state(options)
-    return state.node_table()
+    state.node_table()
+    return state.node_table, state.placement_group_table
 
 
 def as_driver():
     import ray
 
     ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
-    try:
-        return ray.nodes()
-    finally:
-        ray.shutdown()
+    return ray.nodes, ray.util.placement_group_table
 
 
 errors = []
-for ask in (as_accessor, as_driver):
+for way in (as_accessor, as_driver):
     try:
-        table = ask()
+        table, groups = way()
         break
     except Exception as error:
         errors.append("%s: %s" % (type(error).__name__, " ".join(str(error).split())[:300]))
 else:
     print("\n".join(errors), file=sys.stderr)
     sys.exit(1)
-nodes = [
-    {
-        "id": node["NodeID"],
-        "address": node["NodeManagerAddress"],
-        "alive": bool(node["Alive"]),
-        "head": "node:__internal_head__" in node["Resources"],
-        "cpus": node["Resources"].get("CPU", 0),
-        "gpus": node["Resources"].get("GPU", 0),
-        "message": node.get("DeathReasonMessage") or None,
+
+
+def times():
+    # The table does not tell when a node came and went; newer versions tell it here.
+    try:
+        global client
+        if client is None:
+            from ray._raylet import GcsClient
+
+            client = GcsClient(address=address)
+        return {info.node_id.hex(): (info.start_time_ms, info.end_time_ms) for info in client.get_all_node_info().values()}
+    except Exception:
+        return {}
+
+
+client = None
+
+
+def record():
+    lives = times()
+    nodes = sorted(table(), key=lambda node: not node["Alive"])[:NODES]
+    found = {
+        "ray": __import__("ray").__version__,
+        "python": platform.python_version(),
+        "nodes": [
+            {
+                "id": node["NodeID"],
+                "address": node["NodeManagerAddress"],
+                "alive": bool(node["Alive"]),
+                "resources": node["Resources"],
+                "message": node.get("DeathReasonMessage") or None,
+                "started": lives.get(node["NodeID"], (0, 0))[0],
+                "ended": lives.get(node["NodeID"], (0, 0))[1],
+            }
+            for node in nodes
+        ],
     }
-    for node in table
-]
-print(json.dumps({"nodes": nodes}))
+    try:
+        waiting = [g for g in groups().values() if g.get("state") not in ("CREATED", "REMOVED")]
+        found["groups"] = waiting[:GROUPS]
+    except Exception as error:
+        found["groups_error"] = "%s: %s" % (type(error).__name__, " ".join(str(error).split())[:200])
+    return json.dumps(found)
+
+
+# It ends at the end of its input, and when the input has been silent: that is how a console that has gone, or a network that has died, looks from here.
+began = heard = time.monotonic()
+while time.monotonic() - began < life:
+    signal.alarm(seconds)
+    text = record()
+    print("@ray %d %s" % (len(text), text), flush=True)
+    signal.alarm(0)
+    until = time.monotonic() + every
+    while (left := until - time.monotonic()) > 0:
+        if select.select([0], [], [], left)[0]:
+            if not os.read(0, 4096):
+                sys.exit(0)
+            heard = time.monotonic()
+    if time.monotonic() - heard > silence:
+        sys.exit(0)

@@ -28,6 +28,8 @@ pub(super) enum Source {
     RayDashboard,
     /// Ray, asked in the head's container.
     RayContainer,
+    /// `ray status` in the head's container.
+    RayStatus,
     /// Ray, when it was not read yet.
     Ray,
     /// GET /health.

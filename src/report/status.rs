@@ -3,16 +3,15 @@
 use serde_json::{Value, json};
 
 use crate::domain::link::LinkState;
-use crate::domain::ray::{RayFacts, RayVia};
 use crate::domain::{NodeId, Now};
 use crate::model::State;
-use crate::model::schedule::{RAY_EVERY, ray_every};
 use crate::model::state::NodeView;
 
 use super::SCHEMA;
 use super::causes::{causes, timestamp as at_wall};
 use super::node::readings;
-use super::reading::{Origin, Source, reading, seconds};
+use super::ray::ray;
+use super::reading::seconds;
 use super::server::server;
 
 /// The whole state as one object.
@@ -39,7 +38,7 @@ pub fn status(state: &State, now: Now) -> Value {
         "at": timestamp(now),
         "hops": hops,
         "nodes": nodes,
-        "ray": ray_json(state, now),
+        "ray": ray(state, now),
         "server": server(state, now),
         "causes": causes(state),
         "notices": state.notices.iter().map(|n| n.text.as_str()).collect::<Vec<_>>(),
@@ -112,39 +111,4 @@ fn load_json(view: &NodeView, loads: bool, now: Now) -> Value {
         "failures": load.failures.iter().map(|(_, text)| text).collect::<Vec<_>>(),
         "transports": load.transports,
     })
-}
-
-fn ray_json(state: &State, now: Now) -> Value {
-    let expected: Vec<Value> = state
-        .config
-        .nodes
-        .iter()
-        .map(|n| json!({ "node": n.name, "address": n.fabric_address, "gpus": n.gpus }))
-        .collect();
-    let show = |ray: &RayFacts| {
-        let nodes: Vec<Value> = ray
-            .nodes
-            .iter()
-            .map(|n| {
-                let name = state.config.nodes.iter().find(|c| c.fabric_address == n.address).map(|c| c.name.as_str());
-                json!({
-                    "node": name, "address": n.address, "alive": n.alive, "head": n.head, "gpus": n.gpus, "message": n.message,
-                })
-            })
-            .collect();
-        json!({ "alive": ray.alive().count(), "nodes": nodes, "via": ray.via })
-    };
-    let ray = &state.observed.ray;
-    let of = ray.value().map_or(Origin::each(Source::Ray, RAY_EVERY), |r| {
-        let source = match r.via {
-            RayVia::Dashboard => Source::RayDashboard,
-            RayVia::Container => Source::RayContainer,
-        };
-        Origin::each(source, ray_every(r.via))
-    });
-    let mut value = reading(ray, now.stamp, of, show);
-    if let Value::Object(map) = &mut value {
-        map.insert("expected".to_owned(), Value::Array(expected));
-    }
-    value
 }

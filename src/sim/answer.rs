@@ -18,6 +18,13 @@ pub enum Answer {
     Log(Tail),
     /// The stream of a node's readings.
     Readings(Readings),
+    /// Ray's membership as it goes on, from this container.
+    Members {
+        /// Its id.
+        container: String,
+        /// The port that is asked.
+        port: String,
+    },
     /// These writes and then nothing, until the console ends it.
     Silence {
         /// To stdout.

@@ -468,7 +468,7 @@ mod tests {
                 };
                 (of(false), of(true), code)
             }
-            other @ (Answer::Log(_) | Answer::Readings(_) | Answer::Silence { .. }) => {
+            other @ (Answer::Log(_) | Answer::Readings(_) | Answer::Members { .. } | Answer::Silence { .. }) => {
                 (format!("{other:?}"), String::new(), 0)
             }
         }
@@ -562,7 +562,9 @@ mod tests {
         let at = Duration::from_secs(9);
         let from = |w: &mut World, text: &str| match answer(w, 0, &words(text), None, at) {
             Answer::Log(t) => t.from,
-            other @ (Answer::Once { .. } | Answer::Readings(_) | Answer::Silence { .. }) => panic!("{other:?}"),
+            other @ (Answer::Once { .. } | Answer::Readings(_) | Answer::Members { .. } | Answer::Silence { .. }) => {
+                panic!("{other:?}")
+            }
         };
         assert_eq!(from(&mut w, "logs -f -t v"), 0);
         let all = w.hosts[0].find("v").unwrap().log.end(at);

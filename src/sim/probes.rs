@@ -46,7 +46,18 @@ pub fn answer(world: &mut World, node: usize, id: &str, args: &[String], now: Mo
             name: arg(2).to_owned(),
         }),
         probe::versions::ID => versions(world, node, arg(1)),
-        probe::ray::ID => inside(world, node, arg(1), now, |c| ray(world, c, arg(2), now)),
+        probe::ray::ID => inside(world, node, arg(1), now, |c| Answer::Members {
+            container: c.id.clone(),
+            port: arg(2).to_owned(),
+        }),
+        probe::ray_status::ID => inside(world, node, arg(1), now, |_| ray_status(world, now)),
+        probe::inside::ID => inside(world, node, arg(1), now, |_| {
+            Answer::now(
+                format!("{}\n", json!({"python": PYTHON_VERSION, "ray": RAY_VERSION})),
+                "",
+                0,
+            )
+        }),
         probe::serve::ID => inside(world, node, arg(1), now, |c| serving(world, c, now)),
         // No demo node has a verb of the script engine, nor the user's script.
         probe::verb::ID => Answer::now("@@ none\n", "", 0),
@@ -155,7 +166,13 @@ fn parts(world: &World, node: usize, name: &str, what: Subject, now: Moment) -> 
             let cache = format!("{}\t/home/aurora/.cache/huggingface\n", 131_482_624_u64);
             vec![("disk", section("disk", &disk) + &section("cache", &cache))]
         }
-        Subject::Image | Subject::Versions | Subject::Ray | Subject::Serve | Subject::Verb => return None,
+        Subject::Image
+        | Subject::Versions
+        | Subject::Inside
+        | Subject::Ray
+        | Subject::RayStatus
+        | Subject::Serve
+        | Subject::Verb => return None,
     })
 }
 
@@ -297,32 +314,67 @@ fn inside(world: &World, node: usize, name: &str, now: Moment, answer: impl Fn(&
     }
 }
 
-fn ray(world: &World, container: &Container, port: &str, now: Moment) -> Answer {
+/// A record of Ray's membership, as the program in a container prints it; else why it ends, and with which code.
+pub fn members(world: &World, container: &str, port: &str, now: Moment) -> Result<String, (String, u32)> {
+    let own = world
+        .hosts
+        .iter()
+        .flat_map(|h| &h.containers)
+        .find(|c| c.id == container);
+    let Some(own) = own.filter(|c| c.runs(now)) else {
+        // What a docker client says of a program that was killed with its container.
+        return Err((String::new(), 137));
+    };
     let members = world.ray_nodes(now);
     if members.is_empty() {
-        let own = &container.address;
-        return Answer::now(
-            "",
-            format!("nothing listens at 127.0.0.1:{port} nor at {own}:{port}\n"),
-            1,
-        );
+        let own = &own.address;
+        return Err((format!("nothing listens at 127.0.0.1:{port} nor at {own}:{port}\n"), 1));
     }
     let nodes: Vec<_> = members
         .into_iter()
         .map(|m| {
             let dead = m.dead.filter(|(at, _)| *at <= now);
+            let mut resources = json!({"CPU": CPUS, format!("node:{}", m.address): 1.0});
+            if m.gpus > 0 {
+                resources["GPU"] = json!(f64::from(m.gpus));
+            }
+            if m.head {
+                resources["node:__internal_head__"] = json!(1.0);
+            }
             json!({
-                "id": m.id, "address": m.address, "alive": dead.is_none(), "head": m.head, "cpus": CPUS, "gpus": f64::from(m.gpus),
-                "message": dead.map(|(_, why)| why),
+                "id": m.id, "address": m.address, "alive": dead.is_none(), "resources": resources, "message": dead.map(|(_, why)| why),
+                "started": world.calendar.unix_seconds(m.from).saturating_mul(1000),
+                "ended": dead.map_or(0, |(at, _)| world.calendar.unix_seconds(at).saturating_mul(1000)),
             })
         })
         .collect();
-    Answer::after(
-        world.pace.secs(ASK_RAY),
-        format!("{}\n", json!({ "nodes": nodes })),
-        "",
-        0,
-    )
+    let record =
+        json!({"ray": RAY_VERSION, "python": PYTHON_VERSION, "nodes": nodes, "groups": world.waiting_groups(now)})
+            .to_string();
+    Ok(format!("@ray {} {record}\n", record.len()))
+}
+
+/// What `ray status` prints.
+fn ray_status(world: &World, now: Moment) -> Answer {
+    let members = world.ray_nodes(now);
+    let alive: Vec<_> = members
+        .iter()
+        .filter(|m| m.dead.is_none_or(|(at, _)| at > now))
+        .collect();
+    if alive.is_empty() {
+        return Answer::after(
+            world.pace.secs(ASK_RAY),
+            "",
+            "ray.exceptions.RpcError: Timed out while waiting for GCS to become available.\n",
+            1,
+        );
+    }
+    let nodes: String = alive.iter().map(|m| format!(" 1 node_{}\n", m.id)).collect();
+    let gpus: u32 = alive.iter().map(|m| m.gpus).sum();
+    let text = format!(
+        "======== Autoscaler status ========\nNode status\n---------------------------------------------------------------\nActive:\n{nodes}Pending:\n (no pending nodes)\nRecent failures:\n (no failures)\n\nResources\n---------------------------------------------------------------\nTotal Usage:\n 0.0/{gpus}.0 GPU\n\nFrom request_resources:\n (none)\nPending Demands:\n (no resource demands)\n"
+    );
+    Answer::after(world.pace.secs(ASK_RAY), text, "", 0)
 }
 
 /// Model-server processes of a container: the server and its engine.

@@ -13,6 +13,7 @@ use tokio::sync::watch;
 
 use crate::domain::cadence;
 use crate::domain::wrap::{self, BOOTSTRAP, Frame};
+use crate::probe;
 
 use super::answer::{Answer, Readings, Tail, Write};
 use super::clock::Moment;
@@ -240,6 +241,7 @@ async fn give(shared: &Shared, write: &ChannelWriteHalf<Msg>, answer: Answer, as
         }
         Answer::Log(tail) => follow_log(shared, write, tail).await,
         Answer::Readings(readings) => follow_readings(shared, write, readings).await,
+        Answer::Members { container, port } => follow_members(shared, write, &container, &port).await,
         Answer::Silence { out, err } => {
             put(write, false, out).await?;
             put(write, true, err).await?;
@@ -257,6 +259,21 @@ async fn follow_readings(shared: &Shared, write: &ChannelWriteHalf<Msg>, reading
         let text = shared.with(|world, now| probes::records(world, &readings, passed, now))?;
         put(write, false, text).await?;
         passed = passed.saturating_add(cadence::MEMORY_EVERY);
+    }
+}
+
+/// Sends Ray's membership at the pace of the real program, for as long as there is a Ray.
+async fn follow_members(shared: &Shared, write: &ChannelWriteHalf<Msg>, container: &str, port: &str) -> Option<u32> {
+    let mut tick = tokio::time::interval(probe::ray::EVERY);
+    loop {
+        tick.tick().await;
+        match shared.with(|world, now| probes::members(world, container, port, now)) {
+            Ok(record) => put(write, false, record).await?,
+            Err((why, code)) => {
+                put(write, true, why).await?;
+                return Some(code);
+            }
+        }
     }
 }
 

@@ -1,11 +1,17 @@
-//! Ray's membership against what the config expects.
+//! Ray's membership against what the config expects; where the server uses no Ray, its ranks.
+
+mod ranks;
+mod sources;
 
 use ratatui::layout::Rect;
+use ratatui::style::Style;
 
 use crate::domain::NodeId;
 use crate::domain::intent::Pane;
 use crate::domain::ray::{RayFacts, RayNode, RayVia, gpus_match};
 use crate::model::State;
+use crate::model::ray::members::{self, Member, Silent, Since, Standing};
+use crate::model::ray::ranks::ranks;
 use crate::model::schedule::ray_every;
 
 use super::Scene;
@@ -16,6 +22,9 @@ use super::standing::Mark;
 use super::widgets::boxes::frame;
 use super::widgets::row::Row;
 use super::words::{plural, seconds};
+
+/// A row of the pane, with whether it is well.
+type Line<'a> = (bool, Row<'a>);
 
 /// Draws the pane.
 pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect, regions: &mut Regions) {
@@ -54,34 +63,70 @@ fn title<'a>(scene: &Scene<'a>) -> Row<'a> {
     let (state, look) = (scene.state, scene.look);
     let mut row = Row::new();
     row.spans(0, scene.title(Pane::Ray, "Ray"));
+    if let Some(found) = ranks(state) {
+        ranks::title(scene, &found, &mut row);
+        return row.over_border();
+    }
     if let Some(ray) = state.observed.ray.value() {
         let age = age(scene);
         let alive = ray.alive().count();
         let gpus: f64 = ray.alive().map(|n| n.gpus).sum();
-        let all = alive == state.config.nodes.len() && strangers(state, ray).next().is_none();
+        let members = members::members(state).unwrap_or_default();
+        let silent = members.iter().filter(|m| m.silent.is_some()).count();
+        let all = alive == state.config.nodes.len() && members.iter().all(Member::well);
         let all = all && gpus_match(gpus, state.config.gpus());
         let style = age.tone(look, if all { look.good() } else { look.warn() });
         row.put(1, format!("{alive}/{} alive", state.config.nodes.len()), style);
+        if silent > 0 {
+            row.put(1, format!("{silent} not answering"), look.bad());
+        }
         row.put(2, format!("{gpus:.0}/{} GPU", state.config.gpus()), style);
         age.title(look, &mut row);
     }
     row.over_border()
 }
 
-/// The rows, each with whether it is well.
-fn rows<'a>(scene: &Scene<'a>) -> Vec<(bool, Row<'a>)> {
+fn rows<'a>(scene: &Scene<'a>) -> Vec<Line<'a>> {
     let (state, look) = (scene.state, scene.look);
-    let Some(ray) = state.observed.ray.value() else {
-        let mut row = Row::new();
-        let why = state.why_absent(state.config.head(), &state.observed.ray);
-        row.put(0, format!("nothing known: {why}"), look.dim());
-        let mut rows = vec![(false, row)];
-        rows.extend(state.config.node_ids().map(|id| (true, awaited(scene, id))));
-        return rows;
-    };
-    let mut rows: Vec<_> = state.config.node_ids().map(|id| expected(scene, ray, id)).collect();
-    rows.extend(strangers(state, ray).map(|n| (false, stranger(scene, n))));
+    if let Some(found) = ranks(state) {
+        return ranks::rows(scene, &found);
+    }
+    let mut rows: Vec<Line<'a>> = Vec::new();
+    match (state.observed.ray.value(), members::members(state)) {
+        (Some(ray), Some(members)) => {
+            for member in &members {
+                expected(scene, member, &mut rows);
+            }
+            let strangers = members::strangers(state);
+            rows.extend(strangers.alive.iter().map(|n| (false, stranger(scene, n))));
+            if strangers.dead > 0 {
+                let mut row = Row::new();
+                let text = format!("{} at other addresses", plural(strangers.dead, "dead node"));
+                row.put(0, format!("  {text}"), look.dim());
+                rows.push((true, row));
+            }
+            waits(scene, ray, &mut rows);
+        }
+        _ => {
+            let mut row = Row::new();
+            let why = state.why_absent(state.config.head(), &state.observed.ray);
+            row.put(0, format!("nothing known: {why}"), look.dim());
+            rows.push((false, row));
+            rows.extend(state.config.node_ids().map(|id| (true, awaited(scene, id))));
+        }
+    }
+    for text in members::differences(state) {
+        rows.push((false, note(text, look.bad())));
+    }
+    sources::rows(scene, &mut rows);
     rows
+}
+
+/// A line of its own below what it is about.
+fn note<'a>(text: String, style: Style) -> Row<'a> {
+    let mut row = Row::new();
+    row.put(0, format!("  {text}"), style);
+    row
 }
 
 /// A node of the config while nothing is known.
@@ -100,66 +145,155 @@ fn awaited<'a>(scene: &Scene<'a>, id: NodeId) -> Row<'a> {
     row
 }
 
-fn expected<'a>(scene: &Scene<'a>, ray: &'a RayFacts, id: NodeId) -> (bool, Row<'a>) {
+fn expected<'a>(scene: &Scene<'a>, member: &Member<'a>, rows: &mut Vec<Line<'a>>) {
     let look = scene.look;
     let age = age(scene);
     let mut row = Row::new();
-    let Some(node) = scene.state.config.node(id) else {
-        return (true, row);
+    let Some(node) = scene.state.config.node(member.id) else {
+        return;
     };
     let address = node.fabric_address.as_str();
-    let alive = ray.alive_at(address);
-    let dead = ray.nodes.iter().find(|n| !n.alive && n.address == address);
-    let right = |n: &RayNode| n.has_gpus(node.gpus);
-    let mark = match (alive, dead) {
+    let mark = match (member.standing, member.silent) {
         _ if matches!(age, Age::Stale(_)) => Mark::Unknown,
-        (Some(n), _) if right(n) => Mark::Yes,
-        (Some(_), _) | (None, Some(_)) => Mark::Bad,
-        (None, None) => Mark::No,
+        (Standing::Alive(_), Some(_)) => Mark::Unknown,
+        (Standing::Alive(_), None) if member.wrong.is_empty() => Mark::Yes,
+        (Standing::Alive(_) | Standing::Elsewhere(_) | Standing::Dead(_), _) => Mark::Bad,
+        (Standing::Absent, _) => Mark::No,
     };
     row.put(
         0,
         format!("{} {}", mark.glyph(), node.name),
         age.tone(look, mark.style(look)),
     );
-    row.put(0, address, age.tone(look, look.text()));
-    match (alive, dead) {
-        (Some(n), _) => {
-            row.put(2, "alive", age.tone(look, look.good()));
-            let style = if right(n) { look.text() } else { look.bad() };
-            row.put(0, format!("{:.0}/{} GPU", n.gpus, node.gpus), age.tone(look, style));
+    let silent = member.silent.map(|s| not_answering(scene, s));
+    let silent_by = member.silent.map_or("", |s| s.by.word());
+    match member.standing {
+        Standing::Alive(n) => {
+            row.put(
+                if silent.is_some() { 3 } else { 0 },
+                address,
+                age.tone(look, look.text()),
+            );
+            match silent {
+                Some(text) => row.put(0, text, look.bad()).put(1, silent_by, look.dim()),
+                None => row.put(2, "alive", age.tone(look, look.good())),
+            };
+            let right = n.has_gpus(node.gpus);
+            let style = if right { look.text() } else { look.bad() };
+            row.put(1, format!("{:.0}/{} GPU", n.gpus, node.gpus), age.tone(look, style));
             if n.head {
                 row.put(3, "head", look.dim());
             }
+            versions(scene, member.id, &mut row);
+            lives(scene, n, member.earlier, &mut row);
         }
-        (None, Some(n)) => {
-            row.put(0, "gone", age.tone(look, look.bad()));
+        Standing::Elsewhere(n) => {
+            row.put(0, format!("registered as {}", n.address), age.tone(look, look.bad()));
+            row.put(1, format!("expected {address}"), age.tone(look, look.text()));
+            if let Some((_, Some(name))) = owner(scene.state, &n.address) {
+                row.put(3, name, look.text());
+            }
+            row.put(2, format!("{:.0}/{} GPU", n.gpus, node.gpus), look.text());
+        }
+        Standing::Dead(n) => {
+            row.put(3, address, age.tone(look, look.text()));
+            let ago = members::since(scene.state, n, scene.now).map(ago).unwrap_or_default();
+            row.put(0, format!("dead{ago}"), age.tone(look, look.bad()));
             row.put(2, n.message.as_deref().unwrap_or("Ray does not say why"), look.dim());
+            earlier(scene, member.earlier, &mut row);
         }
-        (None, None) => {
+        Standing::Absent => {
+            row.put(0, address, age.tone(look, look.text()));
             row.put(0, "absent", age.tone(look, look.warn()));
         }
     }
-    if let Some(silent) = silence(scene, id) {
-        row.put(1, silent, look.warn()).right();
+    rows.push((mark == Mark::Yes, row));
+    if let Some(silent) = member.silent {
+        let said = match member.standing {
+            Standing::Alive(_) => Some(format!("Ray still says alive, {}", said(scene))),
+            Standing::Elsewhere(_) | Standing::Dead(_) | Standing::Absent => Some(not_answering(scene, silent)),
+        };
+        rows.extend(said.map(|text| (false, note(text, look.warn()))));
     }
-    (mark == Mark::Yes, row)
+    rows.extend(
+        member
+            .wrong
+            .iter()
+            .map(|text| (false, note(text.clone(), age.tone(look, look.warn())))),
+    );
 }
 
-/// Ray notices a lost host late: what SSH knows is said beside it.
-fn silence(scene: &Scene<'_>, id: NodeId) -> Option<String> {
-    use crate::domain::link::LinkState;
-    match &scene.state.observed.node(id)?.link {
-        LinkState::Down { since, .. } => Some(format!("no ssh for {}", seconds(scene.now.stamp.since(*since)))),
-        LinkState::Silent { .. } => Some("ssh silent".to_owned()),
-        LinkState::Idle | LinkState::Connecting | LinkState::Asking | LinkState::Up => None,
+/// Where and how long ago the membership was read.
+fn said(scene: &Scene<'_>) -> String {
+    let ray = &scene.state.observed.ray;
+    let via = ray.value().map_or(RayVia::Dashboard, |r| r.via).word();
+    let ago = ray
+        .age(scene.now.stamp)
+        .map(|d| format!("{} ago", seconds(d)))
+        .unwrap_or_default();
+    format!("{ago} ({via})")
+}
+
+/// Ray notices a lost host late: what the console knows is said beside it.
+fn not_answering(scene: &Scene<'_>, silent: Silent) -> String {
+    let ago = seconds(scene.now.stamp.since(silent.since));
+    format!("not answering for {ago}")
+}
+
+fn versions<'a>(scene: &Scene<'a>, id: NodeId, row: &mut Row<'a>) {
+    let found = members::versions(scene.state, id);
+    if let Some(ray) = found.ray {
+        row.put(5, ray, scene.look.dim());
+    }
+    if let Some(python) = found.python {
+        row.put(6, format!("py {python}"), scene.look.dim());
     }
 }
 
-/// Alive members at addresses that the config does not name.
-fn strangers<'a>(state: &'a State, ray: &'a RayFacts) -> impl Iterator<Item = &'a RayNode> {
-    ray.alive()
-        .filter(|n| !state.config.nodes.iter().any(|c| c.fabric_address == n.address))
+/// Since when it lives, and how often it lived before.
+fn lives<'a>(scene: &Scene<'a>, node: &RayNode, before: usize, row: &mut Row<'a>) {
+    if let Some(since) = members::since(scene.state, node, scene.now) {
+        row.put(4, up(since), scene.look.dim());
+    }
+    earlier(scene, before, row);
+}
+
+fn earlier<'a>(scene: &Scene<'a>, before: usize, row: &mut Row<'a>) {
+    if before > 0 {
+        let lives = if before == 1 { "life" } else { "lives" };
+        row.put(4, format!("+{before} earlier {lives}"), scene.look.dim());
+    }
+}
+
+/// `up 12m04s` by Ray's word, else `seen 12m04s`.
+fn up(since: Since) -> String {
+    let word = if since.by_ray { "up" } else { "seen" };
+    format!("{word} {}", seconds(since.ago))
+}
+
+/// ` 2m10s ago`, or when the console first saw it.
+fn ago(since: Since) -> String {
+    let word = if since.by_ray { "since" } else { "seen" };
+    format!(" {word} {} ago", seconds(since.ago))
+}
+
+/// What waits for resources.
+fn waits<'a>(scene: &Scene<'a>, ray: &RayFacts, rows: &mut Vec<Line<'a>>) {
+    let look = scene.look;
+    for wait in members::waits(scene.state, scene.now) {
+        let since = wait
+            .since
+            .map(|s| format!(" for {}{}", seconds(s.ago), if s.by_ray { "" } else { ", as seen" }));
+        let text = format!("waits{}: {}", since.unwrap_or_default(), wait.group.wants());
+        rows.push((false, note(text, look.warn())));
+        if let Some(address) = wait.nowhere.first() {
+            let text = format!("no alive node is {address}: VLLM_HOST_IP differs");
+            rows.push((false, note(text, look.bad())));
+        }
+    }
+    if let Some(why) = &ray.pending_unknown {
+        rows.push((true, note(format!("placement groups not known: {why}"), look.dim())));
+    }
 }
 
 fn stranger<'a>(scene: &Scene<'a>, node: &'a RayNode) -> Row<'a> {

@@ -171,7 +171,15 @@ impl Told {
             self.container(ms, node, ContainerState::Running);
         }
         let via = RayVia::Container;
-        self.at(ms, HEAD, EventKind::Facts(Facts::Ray(RayFacts { nodes, via })));
+        self.at(
+            ms,
+            HEAD,
+            EventKind::Facts(Facts::Ray(RayFacts {
+                nodes,
+                via,
+                ..RayFacts::default()
+            })),
+        );
     }
 
     pub fn server(&mut self, ms: u64, facts: ServerFacts) {

@@ -171,7 +171,8 @@ pub fn member(address: &str, head: bool) -> RayNode {
         head,
         gpus: 1.0,
         cpus: 20.0,
-        message: None,
+        started_ms: Some(NOW.wall.0 - 720_000),
+        ..RayNode::default()
     }
 }
 
@@ -237,6 +238,9 @@ pub fn loading(config: Config) -> State {
             .map(|(i, n)| member(&n.fabric_address, i == 0))
             .collect(),
         via: RayVia::Dashboard,
+        version: Some("2.53.0".into()),
+        python: Some("3.12".into()),
+        ..RayFacts::default()
     });
     state.server.state = ServingState::Loading;
     state.server.since = ago(482).stamp;

@@ -4,21 +4,23 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use bringup::domain::bench::{BenchEvent, Tally};
-use bringup::domain::container::ContainerState;
-use bringup::domain::event::Subject;
+use bringup::domain::container::{ContainerFacts, ContainerState};
+use bringup::domain::event::{Event, EventKind, Facts, ProbeId, Subject};
 use bringup::domain::gpu::GpuFacts;
+use bringup::domain::image::InsideFacts;
 use bringup::domain::intent::Pane;
 use bringup::domain::link::{LinkError, LinkErrorKind, LinkState};
 use bringup::domain::load::LineFact;
 use bringup::domain::problem::Problem;
-use bringup::domain::serving::{Health, MetricsOf, MetricsSample};
+use bringup::domain::ray::{PlacementGroup, RayNode, RayStatus, RayVia, StatusFailure};
+use bringup::domain::serving::{Health, MetricsOf, MetricsSample, ServeFacts, ServeProcess, ServerFacts};
 use bringup::domain::units::{Bytes, Percent};
 use bringup::domain::{NodeId, Now, Reading, Source, Stamp};
 use bringup::log::LogWindows;
 use bringup::measure::Figures;
 use bringup::measure::window::Acceptance;
-use bringup::model::State;
 use bringup::model::state::{LastError, Notice, ServingState, Unread};
+use bringup::model::{State, update};
 use bringup::view::Glyphs;
 
 use crate::build::*;
@@ -211,6 +213,25 @@ fn ray() {
     gone.observed.nodes[1].link = refused();
     let mut stale = loading(example());
     age_all(&mut stale, 42);
+    let mut silent = loading(example());
+    silent.observed.nodes[1].link = LinkState::Silent { since: ago(7).stamp };
+    let mut back = loading(example());
+    if let Reading::Known { value, .. } = &mut back.observed.ray {
+        for minutes in [9, 40] {
+            value.nodes.push(RayNode {
+                id: minutes.to_string(),
+                alive: false,
+                ended_ms: Some(NOW.wall.0 - minutes * 60_000),
+                ..member("192.168.200.13", false)
+            });
+        }
+        value.nodes.push(RayNode {
+            alive: false,
+            ..member("10.9.9.9", false)
+        });
+        value.nodes[1].gpus = 0.0;
+        value.nodes[1].devices = vec![("TPU".into(), 1.0)];
+    }
     snapshot(
         Pane::Ray,
         vec![
@@ -222,8 +243,96 @@ fn ray() {
             bare("more GPUs than expected", more),
             bare("a worker gone", gone),
             bare("stale", stale),
+            bare("silent while Ray says alive", silent),
+            bare("a worker in its third life, counted as something else", back),
+            bare("a group waits for an address that nobody has", waits()),
+            bare("from the container, versions differ", second_source()),
+            bare("nothing but ray status", last_resort()),
+            bare("ranks without Ray", ranks()),
         ],
     );
+}
+
+/// A server waits for GPUs; it was told another address than Ray.
+fn waits() -> State {
+    let mut state = loading(example());
+    let bundle = |words: &[(&str, f64)]| words.iter().map(|(k, n)| ((*k).to_owned(), *n)).collect();
+    if let Reading::Known { value, .. } = &mut state.observed.ray {
+        value.pending = vec![PlacementGroup {
+            id: "39".into(),
+            state: "PENDING".into(),
+            bundles: vec![
+                bundle(&[("GPU", 1.0), ("node:192.168.50.192", 0.001)]),
+                bundle(&[("GPU", 1.0)]),
+            ],
+            asked_ms: Some(NOW.wall.0 - 310_000),
+            infeasible: true,
+        }];
+    }
+    state
+}
+
+/// Takes an event of the head at a moment, and sets the time back to now.
+fn tell(state: &mut State, at: Now, kind: EventKind) {
+    let source = Source::Node(NodeId(0));
+    update(state, Event { source, at, kind });
+    state.now = NOW;
+}
+
+/// The dashboard refuses; the worker's container holds another Ray.
+fn second_source() -> State {
+    let mut state = loading(example());
+    let why = "connection refused".to_owned();
+    tell(&mut state, ago(130), EventKind::Server(ServerFacts::Ray(Err(why))));
+    if let Reading::Known { value, .. } = &mut state.observed.ray {
+        value.via = RayVia::Container;
+        value.python = Some("3.12.3".into());
+    }
+    state.observed.nodes[1].inside = read(InsideFacts {
+        ray: Some("2.44.1".into()),
+        python: Some("3.12.3".into()),
+    });
+    state
+}
+
+/// No better source answers.
+fn last_resort() -> State {
+    let mut state = loading(example());
+    state.observed.ray = Reading::absent("python3 is not in the container");
+    let why = "connection refused".to_owned();
+    tell(&mut state, ago(130), EventKind::Server(ServerFacts::Ray(Err(why))));
+    let failed = EventKind::ProbeFailed {
+        probe: ProbeId::Ray,
+        why: "python3 is not in the container".into(),
+    };
+    tell(&mut state, ago(125), failed);
+    let status = RayStatus {
+        nodes: 2,
+        gpus: Some((0.0, 2.0)),
+        failures: vec![StatusFailure {
+            text: "RayletUnexpectedlyDied".into(),
+            address: Some("192.168.200.13".into()),
+        }],
+        ..RayStatus::default()
+    };
+    tell(&mut state, ago(40), EventKind::Facts(Facts::RayStatus(status)));
+    state
+}
+
+/// The server was started with ranks of its own.
+fn ranks() -> State {
+    let mut state = loading(example());
+    state.observed.ray = Reading::absent("Ray does not listen in the head's container");
+    state.observed.nodes[0].serve = read(ServeFacts {
+        processes: vec![ServeProcess {
+            pid: 7,
+            mark: None,
+            command: "vllm serve m --nnodes 2 --node-rank 0 --master-addr 192.168.200.12".into(),
+            up_seconds: Some(400),
+        }],
+    });
+    state.observed.nodes[1].containers = read(ContainerFacts::default());
+    state
 }
 
 #[test]

@@ -6,16 +6,19 @@ use std::time::Duration;
 
 use bringup::domain::command::{Exit, Output};
 use bringup::domain::event::ProbeId;
+use bringup::domain::ray::PlacementGroup;
 use bringup::log::{Decoder, LineEdit, Ring, Stream};
 use bringup::probe::{self, dashboard, prometheus};
 use serde_json::{Value, json};
 
 /// Folder of a probe's cases.
-pub const PROBES: [(&str, ProbeId); 6] = [
+pub const PROBES: [(&str, ProbeId); 8] = [
     ("node", ProbeId::Node),
     ("image", ProbeId::Image),
     ("versions", ProbeId::Versions),
     ("ray", ProbeId::Ray),
+    ("ray-status", ProbeId::RayStatus),
+    ("inside", ProbeId::Inside),
     ("serve", ProbeId::Serve),
     ("verb", ProbeId::Verb),
 ];
@@ -35,6 +38,18 @@ fn answers_of_the_dashboard_come_to_membership() {
     run("dashboard", |case| {
         match dashboard::parse(&case.read("input").unwrap_or_default()) {
             Ok(facts) => rounded(&facts),
+            Err(why) => json!({ "error": why }),
+        }
+    });
+}
+
+#[test]
+fn placement_groups_of_the_dashboard_come_to_what_waits() {
+    run("groups", |case| {
+        match dashboard::groups(&case.read("input").unwrap_or_default()) {
+            Ok(groups) => {
+                json!({ "pending": rounded(&groups), "wants": groups.iter().map(PlacementGroup::wants).collect::<Vec<_>>() })
+            }
             Err(why) => json!({ "error": why }),
         }
     });

@@ -113,6 +113,9 @@ fn read_all(bytes: &[u8]) {
         }
     }
     let _ = dashboard::parse(bytes);
+    let _ = dashboard::groups(bytes);
+    let _ = dashboard::version(bytes);
+    let _ = dashboard::python(&String::from_utf8_lossy(bytes));
     let _ = prometheus::parse(&String::from_utf8_lossy(bytes));
 }
 
@@ -121,7 +124,7 @@ fn fixtures_cut_anywhere_are_read_without_a_panic() {
     for group in PROBES
         .map(|(group, _)| group)
         .into_iter()
-        .chain(["dashboard", "prometheus", "log"])
+        .chain(["dashboard", "groups", "prometheus", "log"])
     {
         for case in cases(group) {
             for name in ["stdout", "stderr", "input"] {
@@ -130,6 +133,7 @@ fn fixtures_cut_anywhere_are_read_without_a_panic() {
                     let part = &bytes[..end];
                     match group {
                         "dashboard" => drop(dashboard::parse(part)),
+                        "groups" => drop(dashboard::groups(part)),
                         "prometheus" => drop(prometheus::parse(&String::from_utf8_lossy(part))),
                         "log" => drop(decode([part])),
                         _ => {

@@ -165,6 +165,7 @@ impl Case {
             observed.ray = known(RayFacts {
                 nodes,
                 via: RayVia::Dashboard,
+                ..RayFacts::default()
             });
         }
         observed.server.health = known(if self.healthy { Health::Ok } else { Health::Refused });
@@ -399,7 +400,7 @@ fn ray_node(at: usize, text: &str) -> RayNode {
         head: at == 0,
         gpus: words[2].parse().unwrap(),
         cpus: 20.0,
-        message: None,
+        ..RayNode::default()
     }
 }
 

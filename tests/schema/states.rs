@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bringup::domain::container::{Container, ContainerFacts, ContainerState};
 use bringup::domain::disk::{Cache, Disk, DiskFacts};
-use bringup::domain::event::Subject;
+use bringup::domain::event::{Event, EventKind, Subject};
 use bringup::domain::fabric::{FabricFacts, Interface, RdmaPort};
 use bringup::domain::gpu::{Gpu, GpuFacts, GpuProcess};
 use bringup::domain::image::{ImageFacts, VersionFacts};
@@ -12,17 +12,18 @@ use bringup::domain::link::{LinkError, LinkErrorKind, LinkState};
 use bringup::domain::load::Transport;
 use bringup::domain::memory::MemoryFacts;
 use bringup::domain::problem::Problem;
-use bringup::domain::serving::{Health, MetricsOf, MetricsSample, ServeFacts, ServeProcess, TokenProof};
+use bringup::domain::ray::{PlacementGroup, RayStatus, StatusFailure};
+use bringup::domain::serving::{Health, MetricsOf, MetricsSample, ServeFacts, ServeProcess, ServerFacts, TokenProof};
 use bringup::domain::sign::{Sign, SignKind};
 use bringup::domain::sockets::{Listener, SocketFacts};
 use bringup::domain::units::{Bytes, Celsius, Percent, Watts};
-use bringup::domain::{NodeId, Reading};
+use bringup::domain::{NodeId, Reading, Source};
 use bringup::measure::Quantile;
 use bringup::measure::window::{Acceptance, Figures, Quantiles};
-use bringup::model::State;
 use bringup::model::state::{LogMeta, ServingState, Unread};
+use bringup::model::{State, update};
 
-use crate::build::{ago, empty, example, idle, loading, read, ready};
+use crate::build::{NOW, ago, empty, example, idle, loading, read, ready};
 
 /// By name; [`whole`] knows something of everything.
 pub fn all() -> Vec<(&'static str, State)> {
@@ -35,8 +36,69 @@ pub fn all() -> Vec<(&'static str, State)> {
         ("lost node", lost()),
         ("no GPU tool", no_gpu_tool()),
         ("failed", failed()),
+        ("Ray by its last resort", last_resort()),
+        ("ranks without Ray", ranks()),
         ("whole", whole()),
     ]
+}
+
+/// No source but `ray status` answers.
+fn last_resort() -> State {
+    let mut state = loading(example());
+    state.observed.ray = Reading::absent("connection refused");
+    let status = RayStatus {
+        nodes: 2,
+        gpus: Some((0.0, 2.0)),
+        failures: vec![StatusFailure {
+            text: "RayletUnexpectedlyDied".into(),
+            address: Some("10.0.0.2".into()),
+        }],
+        demands: vec!["{'GPU': 1.0}: 1+ pending tasks/actors".into()],
+        devices: vec![("TPU".into(), 1.0)],
+    };
+    state.ray.status = read(status);
+    tell(
+        &mut state,
+        EventKind::Server(ServerFacts::Ray(Err("connection refused".into()))),
+    );
+    state
+}
+
+/// Takes an event of the head.
+fn tell(state: &mut State, kind: EventKind) {
+    let (source, at) = (Source::Node(NodeId(0)), ago(2));
+    update(state, Event { source, at, kind });
+    state.now = NOW;
+}
+
+/// The server finds its ranks by itself.
+fn ranks() -> State {
+    let mut state = loading(example());
+    state.observed.nodes[0].serve = read(ServeFacts {
+        processes: vec![ServeProcess {
+            pid: 7,
+            mark: None,
+            command: "vllm serve m --nnodes 2 --node-rank 0".into(),
+            up_seconds: None,
+        }],
+    });
+    state.observed.nodes[1].link = LinkState::Silent { since: ago(7).stamp };
+    state
+}
+
+/// All that Ray says.
+fn membership(state: &mut State) {
+    if let Reading::Known { value, .. } = &mut state.observed.ray {
+        value.nodes[0].devices = vec![("TPU".into(), 1.0)];
+        value.nodes[0].accelerator = Some("GB10".into());
+        value.pending = vec![PlacementGroup {
+            id: "39".into(),
+            state: "PENDING".into(),
+            bundles: vec![[("GPU".to_owned(), 1.0), ("node:10.0.0.9".to_owned(), 0.001)].into()],
+            asked_ms: Some(NOW.wall.0 - 310_000),
+            infeasible: true,
+        }];
+    }
 }
 
 fn silent() -> State {
@@ -247,6 +309,7 @@ pub fn whole() -> State {
         dropped: 2,
         at: Some(ago(1).stamp),
     };
+    membership(&mut state);
     serving(&mut state);
     state
 }

@@ -1,10 +1,10 @@
 //! A small operator: makes a plan, runs it with the plan room's own step machine, and answers its questions over SSH.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bringup::api::{ByteStream, Client, Connect, ConnectError, Place};
-use bringup::domain::command::{Command, Output};
+use bringup::domain::command::{Command, CommandKind, Output};
 use bringup::domain::effect::RunOutcome;
 use bringup::domain::event::{CommandDone, Facts, ProbeId};
 use bringup::domain::intent::Action;
@@ -20,6 +20,9 @@ use futures_util::future::BoxFuture;
 
 use crate::client::LONG;
 use crate::console::Console;
+
+/// Time in which a demo node tells Ray's membership once.
+const A_RECORD: Duration = Duration::from_secs(2);
 
 /// Opens tunnels on the head's connection.
 struct Head(Session);
@@ -82,7 +85,13 @@ impl<'a> Operator<'a> {
             }
             ProbeId::Image => probe::image::command(docker, &config.container.image, LONG),
             ProbeId::Versions => probe::versions::command(docker, &config.container.image, LONG),
-            ProbeId::Ray => probe::ray::command(docker, name, config.engine.ray_port(), LONG),
+            ProbeId::Inside => probe::inside::command(docker, name, LONG),
+            ProbeId::RayStatus => probe::ray_status::command(docker, name, config.engine.ray_port(), LONG),
+            // It goes on for as long as it is wanted; here for one record.
+            ProbeId::Ray => Command {
+                kind: CommandKind::Once,
+                ..probe::ray::command(docker, name, config.engine.ray_port(), A_RECORD)
+            },
             ProbeId::Serve => probe::serve::command(docker, name, LONG),
             ProbeId::Verb => probe::verb::command(&config.cluster, LONG),
         }
@@ -107,6 +116,8 @@ impl<'a> Operator<'a> {
                 Facts::Versions(f) => seen.versions = Reading::known(f, at),
                 Facts::Serve(f) => seen.serve = Reading::known(f, at),
                 Facts::Verb(f) => seen.verb = Reading::known(f, at),
+                Facts::Inside(f) => seen.inside = Reading::known(f, at),
+                Facts::RayStatus(_) => {}
                 Facts::Ray(f) => self.observed.ray = Reading::known(f, at),
                 Facts::Absent { .. } => {}
             }

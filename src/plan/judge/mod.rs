@@ -16,7 +16,7 @@ use crate::domain::{NodeId, Reading, Stamp};
 
 use super::condition::Condition;
 
-pub(super) use ray::stray_of;
+pub(crate) use ray::stray_of;
 pub(super) use serve::process_text;
 
 /// Answers a condition. Readings from before `after` do not count.

@@ -60,6 +60,8 @@ impl Machine {
                 let dashboard_asked = scene.now.since(since) >= RAY_OLD;
                 usable(n) && !recent && dashboard_asked && holds(&Condition::ContainerRuns(n))
             }
+            // What a step judges by is never asked of these.
+            Want::Node(_, ProbeId::Inside | ProbeId::RayStatus) => false,
             Want::Server(ServerProbe::Health) => usable(head),
             Want::Server(ServerProbe::Ray) => usable(head) && holds(&Condition::ContainerRuns(head)),
             Want::Server(ServerProbe::Models | ServerProbe::Metrics) => holds(&Condition::Healthy),
@@ -104,7 +106,7 @@ fn pace(want: Want, loading: bool) -> Duration {
         Want::Node(_, ProbeId::Node | ProbeId::Verb) if loading => 5,
         Want::Node(_, ProbeId::Node | ProbeId::Verb) => 1,
         Want::Node(_, ProbeId::Image | ProbeId::Serve) => 2,
-        Want::Node(_, ProbeId::Versions) => 30,
+        Want::Node(_, ProbeId::Versions | ProbeId::Inside | ProbeId::RayStatus) => 30,
         Want::Node(_, ProbeId::Ray) => 5,
         Want::Server(ServerProbe::Health | ServerProbe::Ray) => 1,
         Want::Server(ServerProbe::Models | ServerProbe::Metrics) => 2,

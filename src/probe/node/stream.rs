@@ -305,7 +305,9 @@ impl Reader {
                 | Subject::Disk
                 | Subject::Image
                 | Subject::Versions
+                | Subject::Inside
                 | Subject::Ray
+                | Subject::RayStatus
                 | Subject::Serve
                 | Subject::Verb => missed.saturating_add(self.limit.saturating_mul(2)),
             };
@@ -337,7 +339,13 @@ fn tool(what: Subject) -> &'static str {
         Subject::Disk => "df",
         Subject::Memory | Subject::Sockets => "/proc",
         Subject::Fabric => "ip",
-        Subject::Image | Subject::Versions | Subject::Ray | Subject::Serve | Subject::Verb => "it",
+        Subject::Image
+        | Subject::Versions
+        | Subject::Inside
+        | Subject::Ray
+        | Subject::RayStatus
+        | Subject::Serve
+        | Subject::Verb => "it",
     }
 }
 
@@ -353,7 +361,13 @@ fn subject(what: Subject, sections: &Sections) -> Option<Found> {
         Subject::Sockets => sockets::parse(sections, &Groups::read(sections)),
         Subject::Fabric => fabric::parse(sections),
         Subject::Disk => disk::parse(sections),
-        Subject::Image | Subject::Versions | Subject::Ray | Subject::Serve | Subject::Verb => None,
+        Subject::Image
+        | Subject::Versions
+        | Subject::Inside
+        | Subject::Ray
+        | Subject::RayStatus
+        | Subject::Serve
+        | Subject::Verb => None,
     }
 }
 

@@ -16,6 +16,10 @@ const MEMORY: [f64; 2] = [84_557_250_560.0, 36_238_821_376.0];
 pub fn answer(shared: &Shared, request: &Request<Incoming>) -> Response<Body> {
     let response = match request.uri().path() {
         "/api/v0/nodes" => text::body(StatusCode::OK, &nodes(shared)),
+        "/api/v0/placement_groups" => text::body(
+            StatusCode::OK,
+            &shared.with(|world, now| listed(world.waiting_groups(now))),
+        ),
         "/api/version" => text::body(
             StatusCode::OK,
             &json!({"version": "4", "ray_version": RAY_VERSION, "ray_commit": "0de211850589aea71f842873bc32574c702ab492", "session_name": "session"}),
@@ -56,10 +60,17 @@ fn nodes(shared: &Shared) -> Value {
                     "node_name": m.address,
                     "resources_total": resources,
                     "labels": {"ray.io/node-id": m.id},
+                    "start_time_ms": world.calendar.unix_seconds(m.from).saturating_mul(1000),
+                    "end_time_ms": dead.map_or(0, |(at, _)| world.calendar.unix_seconds(at).saturating_mul(1000)),
                 })
             })
             .collect()
     });
+    listed(list)
+}
+
+/// A list as the state API wraps it.
+fn listed(list: Vec<Value>) -> Value {
     let n = list.len();
     json!({"result": true, "msg": "", "data": {"result": {
         "total": n, "num_after_truncation": n, "num_filtered": n, "result": list, "partial_failure_warning": "", "warnings": null

@@ -1,10 +1,13 @@
 //! Ray's part of the world: who joins whom, whom Ray lists, and what `ray start --block` prints.
 
+use serde_json::{Value, json};
+
 use crate::sim::clock::{Calendar, Moment, Pace};
 
 use super::World;
 use super::host::{self, Container, End, Ray};
 use super::log::{Entry, FIRST_PROCESS};
+use super::server::Server;
 
 /// Ray's version in the simulated image.
 pub const RAY_VERSION: &str = "2.53.0";
@@ -46,6 +49,9 @@ pub struct Member {
     pub dead: Option<(Moment, &'static str)>,
 }
 
+/// Seconds from the start of a model server to its asking for GPUs.
+const ASKS_FOR_GPUS: f64 = 6.8;
+
 /// Most nodes that Ray's list holds; of those that are dead, the oldest goes first.
 const MAX_MEMBERS: usize = 256;
 
@@ -67,6 +73,36 @@ impl World {
             .iter()
             .any(|m| m.head && self.container_runs(&m.container, now));
         self.members.iter().filter(|m| head_runs && m.from <= now).collect()
+    }
+
+    /// Placement groups that wait, as the dashboard lists them with details.
+    pub fn waiting_groups(&self, now: Moment) -> Vec<Value> {
+        let asked = |s: &&Server| {
+            s.runs(now) && s.marks.is_none() && s.started.saturating_add(self.pace.secs(ASKS_FOR_GPUS)) <= now
+        };
+        self.servers
+            .iter()
+            .filter(asked)
+            .map(|s| {
+                let containers = self.hosts.iter().flat_map(|h| &h.containers);
+                let own = containers.into_iter().find(|c| c.id == s.container).map(|c| c.address.clone());
+                let bundles = (0..s.spec.tp).map(|rank| {
+                    let mut unit = json!({"GPU": 1.0});
+                    if let (0, Some(own)) = (rank, &own) {
+                        unit[format!("node:{own}")] = json!(0.001);
+                    }
+                    json!({"bundle_id": {"bundle_index": rank}, "unit_resources": unit, "node_id": ""})
+                });
+                let asked = self.calendar.unix(s.started.saturating_add(self.pace.secs(ASKS_FOR_GPUS)));
+                json!({
+                    "placement_group_id": host::hex(&format!("group {}", s.number), 36),
+                    "name": "",
+                    "state": "PENDING",
+                    "bundles": bundles.collect::<Vec<_>>(),
+                    "stats": {"creation_request_received_ns": format!("{:.0}", asked * 1e9), "scheduling_state": "INFEASIBLE"},
+                })
+            })
+            .collect()
     }
 
     /// Heads that run: the address a worker must name, and when it listens.

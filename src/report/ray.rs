@@ -1,0 +1,171 @@
+//! Ray's membership as JSON: where it comes from, who is a member, and what waits.
+
+use serde_json::{Value, json};
+
+use crate::domain::ray::{RayFacts, RayNode, RayStatus, RayVia};
+use crate::domain::{Now, Stamp};
+use crate::model::State;
+use crate::model::ray::members::{self, Member, Since, Wait};
+use crate::model::ray::ranks::{self, Rank};
+use crate::model::schedule::{RAY_EVERY, ray_every};
+
+use super::reading::{Origin, Source, reading, seconds};
+
+/// The whole of it.
+pub(super) fn ray(state: &State, now: Now) -> Value {
+    let membership = &state.observed.ray;
+    let of = membership
+        .value()
+        .map_or(Origin::each(Source::Ray, RAY_EVERY), |r| origin(r.via));
+    let mut value = reading(membership, now.stamp, of, |ray| show(state, ray, now));
+    let ranks = ranks::ranks(state);
+    if let Value::Object(map) = &mut value {
+        map.insert("used".to_owned(), json!(ranks.is_none()));
+        map.insert("expected".to_owned(), Value::Array(expected(state, now)));
+        map.insert("sources".to_owned(), Value::Array(sources(state, now.stamp)));
+        map.insert(
+            "status".to_owned(),
+            reading(&state.ray.status, now.stamp, origin(RayVia::Status), show_status),
+        );
+        map.insert("differences".to_owned(), json!(members::differences(state)));
+        let ranks = ranks.map(|found| {
+            let ranks: Vec<Value> = found.ranks.iter().map(|r| rank(state, r, now.stamp)).collect();
+            json!({ "why": found.why, "ranks": ranks })
+        });
+        map.insert("ranks".to_owned(), json!(ranks));
+    }
+    value
+}
+
+fn origin(via: RayVia) -> Origin {
+    let source = match via {
+        RayVia::Dashboard => Source::RayDashboard,
+        RayVia::Container => Source::RayContainer,
+        RayVia::Status => Source::RayStatus,
+    };
+    Origin::each(source, ray_every(via))
+}
+
+/// What `ray status` counts.
+fn show_status(status: &RayStatus) -> Value {
+    let failures: Vec<Value> = status
+        .failures
+        .iter()
+        .map(|f| json!({ "text": f.text, "address": f.address }))
+        .collect();
+    json!({
+        "nodes": status.nodes,
+        "gpus": status.gpus.map(|(_, all)| all),
+        "gpus_used": status.gpus.map(|(used, _)| used),
+        "devices": devices(&status.devices),
+        "failures": failures,
+        "demands": status.demands,
+    })
+}
+
+fn devices(devices: &[(String, f64)]) -> Vec<Value> {
+    let one = |(kind, count): &(String, f64)| json!({ "kind": kind, "count": count });
+    devices.iter().map(one).collect()
+}
+
+/// What Ray itself says.
+fn show(state: &State, ray: &RayFacts, now: Now) -> Value {
+    let nodes: Vec<Value> = ray.nodes.iter().map(|n| node(state, n, now)).collect();
+    let waits: Vec<Value> = members::waits(state, now).iter().map(wait).collect();
+    json!({
+        "alive": ray.alive().count(),
+        "nodes": nodes,
+        "via": ray.via,
+        "ray_version": ray.version,
+        "python_version": ray.python,
+        "pending": waits,
+        "pending_reason": ray.pending_unknown,
+    })
+}
+
+fn node(state: &State, n: &RayNode, now: Now) -> Value {
+    let at = |c: &&crate::config::types::Node| c.fabric_address == n.address;
+    let name = state.config.nodes.iter().find(at).map(|c| c.name.as_str());
+    json!({
+        "node": name,
+        "id": n.id,
+        "address": n.address,
+        "alive": n.alive,
+        "head": n.head,
+        "gpus": n.gpus,
+        "devices": devices(&n.devices),
+        "accelerator": n.accelerator,
+        "message": n.message,
+        "since": since(members::since(state, n, now)),
+    })
+}
+
+fn since(since: Option<Since>) -> Value {
+    since.map_or(
+        Value::Null,
+        |s| json!({ "for_s": s.ago.as_secs_f64(), "by": if s.by_ray { "ray" } else { "bringup" } }),
+    )
+}
+
+fn wait(wait: &Wait<'_>) -> Value {
+    let one = |(kind, count): (&String, &f64)| json!({ "kind": kind, "count": count });
+    let bundles: Vec<Vec<Value>> = wait.group.bundles.iter().map(|b| b.iter().map(one).collect()).collect();
+    json!({
+        "id": wait.group.id,
+        "state": wait.group.state,
+        "wants": wait.group.wants(),
+        "bundles": bundles,
+        "infeasible": wait.group.infeasible,
+        "addresses_of_no_node": wait.nowhere,
+        "since": since(wait.since),
+    })
+}
+
+/// Each node of the config: as it should be, and as it is.
+fn expected(state: &State, now: Now) -> Vec<Value> {
+    let found = members::members(state);
+    let one = |id| {
+        let node = state.config.node(id)?;
+        let versions = members::versions(state, id);
+        let member: Option<&Member<'_>> = found.as_ref().and_then(|all| all.iter().find(|m| m.id == id));
+        let silent = members::silent(state, id);
+        Some(json!({
+            "node": node.name,
+            "address": node.fabric_address,
+            "gpus": node.gpus,
+            "state": member.map(|m| m.standing.word()),
+            "registered_as": member.and_then(|m| m.standing.node()).map(|n| n.address.as_str()),
+            "earlier_lives": member.map(|m| m.earlier),
+            "wrong": member.map(|m| m.wrong.clone()).unwrap_or_default(),
+            "not_answering": silent.map(|s| json!({ "for_s": seconds(now.stamp, s.since), "by": s.by.word() })),
+            "ray_version": versions.ray,
+            "python_version": versions.python,
+        }))
+    };
+    state.config.node_ids().filter_map(one).collect()
+}
+
+fn sources(state: &State, now: Stamp) -> Vec<Value> {
+    let one = |via| {
+        let source = state.ray.source(via);
+        let failure = source.failure.as_ref();
+        json!({
+            "via": via,
+            "answered_age_s": source.answered.map(|at| seconds(now, at)),
+            "fails": failure.map(|f| json!({ "why": f.why, "for_s": seconds(now, f.since), "tries": f.tries })),
+        })
+    };
+    RayVia::ALL.into_iter().map(one).collect()
+}
+
+fn rank(state: &State, rank: &Rank<'_>, now: Stamp) -> Value {
+    json!({
+        "rank": rank.rank,
+        "node": state.config.node_name(rank.id),
+        "container": rank.container.map(|c| c.name.as_str()),
+        "runs": rank.runs(),
+        "up_s": rank.up_seconds,
+        "gpu_processes": rank.processes,
+        "not_answering": members::silent(state, rank.id).map(|s| json!({ "for_s": seconds(now, s.since), "by": s.by.word() })),
+    })
+}
