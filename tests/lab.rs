@@ -14,6 +14,8 @@ mod hosts;
 mod links;
 #[path = "lab/job/logins.rs"]
 mod logins;
+#[path = "lab/job/members.rs"]
+mod members;
 #[path = "lab/job/one_node.rs"]
 mod one_node;
 #[path = "lab/job/operator.rs"]
@@ -43,13 +45,17 @@ fn the_lab() {
         return;
     }
     let lab = Lab::up();
-    let jobs: [(&str, Job); 13] = [
+    let jobs: [(&str, Job); 14] = [
         ("an unknown host key is named with its cure", logins::unknown_host_key),
         ("a refused key is named with its hop and its cure", logins::refused_key),
         ("hosts that can't be logged in to", way_in::refused),
         ("hosts that refuse something after the login", way_in::half_open),
         ("logs: no line lost, none twice", resume::no_line_lost),
         ("logs: missing lines are told", resume::missing_lines_are_told),
+        (
+            "membership: a wrong address, a host without power",
+            members::told_as_it_is,
+        ),
         ("links: silence and a reset are shown", links::shown),
         (
             "vllm-ray: killed in mid-load, adopted, measured, stopped, served again",

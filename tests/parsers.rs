@@ -12,6 +12,8 @@
 mod cases;
 #[path = "parsers/properties.rs"]
 mod properties;
+#[path = "parsers/ray.rs"]
+mod ray;
 #[path = "parsers/rotation.rs"]
 mod rotation;
 #[path = "parsers/scripts.rs"]

@@ -141,7 +141,7 @@ fn text(state: &State) -> String {
         };
         if let Some(silent) = members::silent(state, id) {
             let ago = human(now.since(silent.since));
-            let _ok = write!(ray, "; not answering for {ago} ({})", silent.by.word());
+            let _ok = write!(ray, "; {} for {ago}", silent.by.says());
         }
         let _ok = writeln!(
             text,

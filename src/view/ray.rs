@@ -10,7 +10,7 @@ use crate::domain::NodeId;
 use crate::domain::intent::Pane;
 use crate::domain::ray::{RayFacts, RayNode, RayVia, gpus_match};
 use crate::model::State;
-use crate::model::ray::members::{self, Member, Silent, Since, Standing};
+use crate::model::ray::members::{self, Member, Silent, SilentBy, Since, Standing};
 use crate::model::ray::ranks::ranks;
 use crate::model::schedule::ray_every;
 
@@ -72,7 +72,8 @@ fn title<'a>(scene: &Scene<'a>) -> Row<'a> {
         let alive = ray.alive().count();
         let gpus: f64 = ray.alive().map(|n| n.gpus).sum();
         let members = members::members(state).unwrap_or_default();
-        let silent = members.iter().filter(|m| m.silent.is_some()).count();
+        let ssh = |m: &&Member<'_>| m.silent.is_some_and(|s| s.by == SilentBy::Ssh);
+        let silent = members.iter().filter(ssh).count();
         let all = alive == state.config.nodes.len() && members.iter().all(Member::well);
         let all = all && gpus_match(gpus, state.config.gpus());
         let style = age.tone(look, if all { look.good() } else { look.warn() });
@@ -166,7 +167,6 @@ fn expected<'a>(scene: &Scene<'a>, member: &Member<'a>, rows: &mut Vec<Line<'a>>
         age.tone(look, mark.style(look)),
     );
     let silent = member.silent.map(|s| not_answering(scene, s));
-    let silent_by = member.silent.map_or("", |s| s.by.word());
     match member.standing {
         Standing::Alive(n) => {
             row.put(
@@ -175,9 +175,12 @@ fn expected<'a>(scene: &Scene<'a>, member: &Member<'a>, rows: &mut Vec<Line<'a>>
                 age.tone(look, look.text()),
             );
             match silent {
-                Some(text) => row.put(0, text, look.bad()).put(1, silent_by, look.dim()),
+                Some(text) => row.put(0, text, look.bad()),
                 None => row.put(2, "alive", age.tone(look, look.good())),
             };
+            if member.silent.is_some_and(|s| s.by == SilentBy::Ssh) {
+                row.put(1, "ssh", look.dim());
+            }
             let right = n.has_gpus(node.gpus);
             let style = if right { look.text() } else { look.bad() };
             row.put(1, format!("{:.0}/{} GPU", n.gpus, node.gpus), age.tone(look, style));
@@ -237,7 +240,7 @@ fn said(scene: &Scene<'_>) -> String {
 /// Ray notices a lost host late: what the console knows is said beside it.
 fn not_answering(scene: &Scene<'_>, silent: Silent) -> String {
     let ago = seconds(scene.now.stamp.since(silent.since));
-    format!("not answering for {ago}")
+    format!("{} for {ago}", silent.by.says())
 }
 
 fn versions<'a>(scene: &Scene<'a>, id: NodeId, row: &mut Row<'a>) {

@@ -56,12 +56,21 @@ pub enum SilentBy {
 }
 
 impl SilentBy {
-    /// As a person calls it.
+    /// The word in JSON.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Ssh => "ssh",
             Self::Readings => "readings",
+        }
+    }
+
+    /// What is so since then. A node that is short of memory or busy may tell nothing for a while and still answer.
+    #[must_use]
+    pub fn says(self) -> &'static str {
+        match self {
+            Self::Ssh => "not answering",
+            Self::Readings => "no readings",
         }
     }
 }

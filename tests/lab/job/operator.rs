@@ -10,13 +10,15 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bringup::config;
 use bringup::diagnose::Rules;
-use bringup::domain::NodeId;
 use bringup::domain::event::Subject;
 use bringup::domain::link::LinkState;
+use bringup::domain::{NodeId, Stamp};
 use bringup::drive;
 use bringup::log::Stream;
 use bringup::model::Options;
-use bringup::model::schedule::every;
+use bringup::model::State;
+use bringup::model::ray::members::{Standing, members};
+use bringup::model::schedule::{every, ray_every};
 
 use super::hosts::{self, Lab, wait_for};
 
@@ -40,7 +42,7 @@ pub struct Operator {
 pub struct Change {
     /// Milliseconds since 1970.
     pub at: u64,
-    /// What: `hop 0`, `node 1`, `container 1`, `step`.
+    /// What: `hop 0`, `node 1`, `container 1`, `ray 1`, `ray from`, `step`.
     pub key: String,
     /// How it stands now.
     pub value: String,
@@ -223,6 +225,27 @@ fn stands(console: &drive::Console, nodes: &[NodeId]) -> Vec<(String, String)> {
         let problems = state.nodes.get(node.index()).map(|n| n.problems.as_slice());
         let problems: Vec<_> = problems.unwrap_or_default().iter().map(|p| p.text.clone()).collect();
         all.push((format!("problems {}", node.0), problems.join("; ")));
+    }
+    all.extend(membership(state, now));
+    all
+}
+
+/// Where Ray's membership comes from, and how each node stands in it. What is stale is told as nothing.
+fn membership(state: &State, now: Stamp) -> Vec<(String, String)> {
+    let ray = &state.observed.ray;
+    let Some(facts) = ray.value().filter(|r| !ray.stale(now, ray_every(r.via))) else {
+        return vec![("ray from".to_owned(), "nothing".to_owned())];
+    };
+    let mut all = vec![("ray from".to_owned(), facts.via.word().to_owned())];
+    for member in members(state).unwrap_or_default() {
+        let mut text = member.standing.word().to_owned();
+        if let Standing::Elsewhere(node) = member.standing {
+            write!(text, " {}", node.address).unwrap();
+        }
+        if let Some(silent) = member.silent {
+            write!(text, ", {}", silent.by.says()).unwrap();
+        }
+        all.push((format!("ray {}", member.id.0), text));
     }
     all
 }
