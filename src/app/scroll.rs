@@ -34,7 +34,7 @@ fn log(state: &State, regions: &Regions, by: Scroll) -> Vec<Scroll> {
     let Some(node) = state.focused_node() else {
         return Vec::new();
     };
-    let (Some(log), Some(drawn)) = (state.nodes.get(node.index()).map(|n| n.log), regions.log(node)) else {
+    let (Some(log), Some(drawn)) = (state.nodes.get(node.index()).map(|n| &n.log), regions.log(node)) else {
         return Vec::new();
     };
     let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);

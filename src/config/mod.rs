@@ -9,6 +9,7 @@
 mod engine;
 mod hash;
 mod hops;
+mod logs;
 mod nodes;
 mod parse;
 pub mod place;

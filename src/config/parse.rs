@@ -9,7 +9,7 @@ use crate::domain::units::Bytes;
 
 use super::problem::ConfigProblem;
 use super::read::{At, Reader, Section};
-use super::types::{Config, Container, Diagnose, Engine, Limits, LogPlace, Logs, Node, Serve, Ui, Watch};
+use super::types::{Config, Container, Diagnose, Engine, Limits, Node, Serve, Ui, Watch};
 use super::words::{self, Wrong};
 use super::{engine, hops, nodes, theme};
 
@@ -74,7 +74,8 @@ fn read(r: &mut Reader<'_>, mut root: Section<'_>) -> Option<Config> {
     let serve_section = root.section(r, "serve");
     let serve = serve(r, serve_section, &nodes, engine.as_ref());
     let logs_section = root.section(r, "logs");
-    let logs = logs(r, logs_section);
+    let name = container.as_ref().map(|c| c.name.as_str());
+    let logs = super::logs::logs(r, logs_section, name);
     let limits_section = root.section(r, "limits");
     let limits = limits(r, limits_section);
     let watch_section = root.section(r, "watch");
@@ -169,35 +170,6 @@ fn serve(r: &mut Reader<'_>, mut s: Section<'_>, nodes: &[Node], engine: Option<
         served_name,
         port,
         tensor_parallel_size: size.map_or(gpus, |s| s.value),
-    })
-}
-
-fn logs(r: &mut Reader<'_>, mut s: Section<'_>) -> Logs {
-    let mut log = |r: &mut Reader<'_>, key| {
-        let text = s.text_by(r, key, |t| log_place(t).map(|_| ()));
-        text.and_then(|t| log_place(&t.value).ok())
-            .unwrap_or(LogPlace::Container)
-    };
-    let logs = Logs {
-        head: log(r, "head"),
-        worker: log(r, "worker"),
-    };
-    s.finish(r);
-    logs
-}
-
-fn log_place(text: &str) -> Result<LogPlace, Wrong> {
-    let file = |path: &str| path.starts_with('/').then(|| path.to_owned());
-    let place = if text == "container" {
-        Some(LogPlace::Container)
-    } else if let Some(path) = text.strip_prefix("container-file:") {
-        file(path).map(LogPlace::ContainerFile)
-    } else {
-        text.strip_prefix("file:").and_then(file).map(LogPlace::File)
-    };
-    place.ok_or_else(|| Wrong {
-        what: format!("`{text}` is no place of a log"),
-        fix: "write \"container\", \"file:/path\" or \"container-file:/path\"".to_owned(),
     })
 }
 

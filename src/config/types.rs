@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::domain::bench::BenchProfile;
 use crate::domain::link::HostKeys;
+use crate::domain::logs::Wanted;
 use crate::domain::secret::SecretFrom;
 use crate::domain::units::Bytes;
 use crate::domain::{HopId, NodeId, Role};
@@ -266,12 +267,25 @@ impl Logs {
 /// Where a log is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum LogPlace {
-    /// `docker logs` of the container.
-    Container,
+    /// `docker logs` of a container.
+    Container(Wanted),
     /// A file on the node.
     File(String),
-    /// A file inside the container.
-    ContainerFile(String),
+    /// A file inside a container.
+    ContainerFile(Wanted, String),
+    /// What a command line of the user's own prints, run by the node's /bin/sh.
+    Command(String),
+}
+
+impl LogPlace {
+    /// Which container it needs, if it needs one.
+    #[must_use]
+    pub fn wanted(&self) -> Option<&Wanted> {
+        match self {
+            Self::Container(wanted) | Self::ContainerFile(wanted, _) => Some(wanted),
+            Self::File(_) | Self::Command(_) => None,
+        }
+    }
 }
 
 /// Longest waits.

@@ -1,5 +1,8 @@
 //! Containers of a node, as `docker ps -a` and `docker inspect` tell.
 
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
 use serde::Serialize;
 
 /// What Docker says of a node's containers.
@@ -36,8 +39,19 @@ pub struct Container {
     pub restarts: u32,
     /// Our labels, when it carries them.
     pub ours: Option<Labels>,
+    /// All its labels, the image's among them, by their keys.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
     /// Process id of its first process on the host; `None` when it does not run.
     pub pid: Option<u32>,
+}
+
+impl Container {
+    /// When it was started, as a time that can be compared: Docker leaves out zeros at the end.
+    #[must_use]
+    pub fn started(&self) -> Option<Timestamp> {
+        self.started_at.as_ref()?.parse().ok()
+    }
 }
 
 /// State of a container.

@@ -6,6 +6,7 @@ use super::bench::BenchProfile;
 use super::command::Command;
 use super::event::ProbeId;
 use super::ids::{NodeId, QuestionId, RunId};
+use super::logs::LogChoice;
 use super::question::Answer;
 use super::serving::ServerProbe;
 use super::step::StepEvent;
@@ -26,6 +27,8 @@ pub enum Effect {
         /// What.
         command: Command,
     },
+    /// Show this one of a node's logs.
+    ShowLog(NodeId, LogChoice),
     /// Start the throughput test.
     StartBench(BenchProfile),
     /// Cancel it.

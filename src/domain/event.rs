@@ -10,6 +10,7 @@ use super::ids::{NodeId, RunId, Source};
 use super::intent::Intent;
 use super::link::LinkState;
 use super::load::LineFact;
+use super::logs::{ContainerEnd, LogSource};
 use super::observed::VerbFacts;
 use super::problem::Problem;
 use super::question::Question;
@@ -65,6 +66,10 @@ pub enum EventKind {
         /// Lines that the ring dropped.
         dropped: u64,
     },
+    /// What a node's log is read from now. Never dropped.
+    LogSource(LogSource),
+    /// The container whose log was followed ended. Never dropped.
+    ContainerEnded(ContainerEnd),
     /// A log line said something.
     Line(LineFact),
     /// A log line may say why something failed, or a new start makes what was said before void. Never dropped.

@@ -96,6 +96,8 @@ pub enum Intent {
     Scroll(Scroll),
     /// Follow the focused log, or stop following.
     Follow,
+    /// Show the other log of the focused worker: its own, or what Ray's workers on it write.
+    OtherLog,
     /// Give the focused pane the whole screen, or take it back.
     Zoom,
     /// Show or hide the steps of the latest run.

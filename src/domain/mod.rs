@@ -22,6 +22,7 @@ pub mod image;
 pub mod intent;
 pub mod link;
 pub mod load;
+pub mod logs;
 pub mod memory;
 pub mod observed;
 pub mod problem;

@@ -185,6 +185,11 @@ impl Console {
                     );
                 }
             }
+            Effect::ShowLog(node, choice) => {
+                if let Some(handle) = self.nodes.get(node.index()) {
+                    handle.show(choice);
+                }
+            }
             Effect::StartBench(profile) => self.bench.start(profile),
             Effect::CancelBench => self.bench.cancel(),
             Effect::Reconnect => {

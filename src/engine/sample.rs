@@ -7,6 +7,7 @@ use crate::config::types::{
     Container, Diagnose, Engine, Hop, Limits, LogPlace, Login, Logs, Node, Script, Serve, Ssh, Ui, VllmRay, Watch,
 };
 use crate::domain::bench::BenchProfile;
+use crate::domain::logs::Wanted;
 use crate::domain::units::Bytes;
 use crate::domain::{HopId, Role};
 
@@ -78,8 +79,8 @@ pub fn sparks() -> Config {
             tensor_parallel_size: 2,
         },
         logs: Logs {
-            head: LogPlace::Container,
-            worker: LogPlace::Container,
+            head: LogPlace::Container(Wanted::Named("vllm-qwen35".to_owned())),
+            worker: LogPlace::Container(Wanted::Named("vllm-qwen35".to_owned())),
         },
         diagnose: Diagnose::default(),
         watch: Watch {

@@ -290,6 +290,14 @@ pub const BINDINGS: &[Binding] = &[
         chords: &[press('f', Intent::Follow)],
     },
     Binding {
+        keys: "l",
+        hint: "",
+        help: "the other log of the focused worker: its own, or what Ray's workers on it write",
+        group: Group::View,
+        modes: &[Mode::Panes],
+        chords: &[press('l', Intent::OtherLog)],
+    },
+    Binding {
         keys: "z",
         hint: "zoom",
         help: "give the focused pane the whole screen, or take it back",

@@ -90,6 +90,7 @@ mod tests {
             Intent::Scroll(Scroll::Top) => "top",
             Intent::Scroll(Scroll::End) => "end",
             Intent::Follow => "follow",
+            Intent::OtherLog => "other-log",
             Intent::Zoom => "zoom",
             Intent::Steps => "steps",
             Intent::Commands => "commands",
@@ -112,7 +113,7 @@ mod tests {
             .collect();
         // A secret is given by typing it, which is app's own.
         let all = "head workers serve up stop-serve stop-all stop-menu stop-run confirm bench back next-pane previous-pane pane-number lines pages top end \
-                   follow zoom steps commands reconnect help copy yes no quit";
+                   follow other-log zoom steps commands reconnect help copy yes no quit";
         assert_eq!(reached, all.split_whitespace().collect());
     }
 

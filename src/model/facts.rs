@@ -65,6 +65,7 @@ pub(super) fn take(state: &mut State, node: NodeId, found: Facts, at: Stamp) {
             let own = c.named(&name).cloned();
             let found = own.as_ref().map(|c| c.state == ContainerState::Running);
             seen.containers = Reading::known(c, at);
+            view.restarts.take(own.as_ref(), at);
             causes::container(state, node, own.as_ref(), at);
             if found != Some(true)
                 && let Some(seen) = state.observed.nodes.get_mut(node.index())

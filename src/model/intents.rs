@@ -11,9 +11,9 @@ use crate::domain::{NodeId, Source};
 use crate::plan::{self, Plan, Refusal};
 
 use super::bench::BenchView;
-use super::run;
 use super::state::{Quit, State};
 use super::update::notice;
+use super::{logs, run};
 
 /// Open questions kept; a further one is answered with no.
 const QUESTIONS: usize = 32;
@@ -38,6 +38,7 @@ pub(super) fn take(state: &mut State, intent: Intent, effects: &mut Vec<Effect>)
         }
         Intent::Scroll(by) => scroll(state, by),
         Intent::Follow => follow(state),
+        Intent::OtherLog => logs::other(state, effects),
         Intent::Zoom => state.screen.zoom = !state.screen.zoom,
         Intent::Steps => toggle(state, Mode::Run),
         Intent::StopRun => {
@@ -188,16 +189,17 @@ fn scroll(state: &mut State, by: Scroll) {
         return;
     }
     let Some(node) = state.focused_node() else { return };
-    let Some(log) = state.nodes.get(node.index()).map(|n| n.log) else {
+    let Some(log) = state.nodes.get(node.index()).map(|n| &n.log) else {
         return;
     };
-    let held = state.screen.held.get(&node).copied().unwrap_or(log.seq);
+    let (seq, dropped) = (log.seq, log.dropped);
+    let held = state.screen.held.get(&node).copied().unwrap_or(seq);
     let next = match by {
         Scroll::Lines(n) | Scroll::Pages(n) => held.saturating_add_signed(i64::from(n)),
-        Scroll::Top => log.dropped,
-        Scroll::End => log.seq,
+        Scroll::Top => dropped,
+        Scroll::End => seq,
     };
-    hold(state, node, next.clamp(log.dropped, log.seq), log.seq);
+    hold(state, node, next.clamp(dropped, seq), seq);
 }
 
 /// Holds a log at a line; at its end it follows again.

@@ -12,6 +12,7 @@ use crate::domain::command::{Command, Exit};
 use crate::domain::event::{Purpose, Subject};
 use crate::domain::intent::{Mode, Pane};
 use crate::domain::link::{LinkError, LinkState};
+use crate::domain::logs::{ContainerEnd, LogChoice, LogSource};
 use crate::domain::observed::Observed;
 use crate::domain::problem::Problem;
 use crate::domain::question::Question;
@@ -25,6 +26,7 @@ use super::flow::Flow;
 use super::load::Load;
 use super::load::trend::Trends;
 use super::ray::RayView;
+use super::restarts::Restarts;
 use super::schedule::Asked;
 use super::series::Series;
 
@@ -122,6 +124,10 @@ pub struct NodeView {
     pub trends: Trends,
     /// Its log.
     pub log: LogMeta,
+    /// How often its container is restarted.
+    pub restarts: Restarts,
+    /// How the container of its log ended last, and when that was seen.
+    pub ended: Option<(ContainerEnd, Stamp)>,
     /// Since when commands could run on it; `None` when they can't.
     pub linked_at: Option<Stamp>,
     /// Why the connection was down last, while it is not up again.
@@ -171,7 +177,7 @@ pub struct LastError {
 }
 
 /// Where a node's log stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct LogMeta {
     /// Lines seen in all.
     pub seq: u64,
@@ -179,6 +185,14 @@ pub struct LogMeta {
     pub dropped: u64,
     /// When the last line came.
     pub at: Option<Stamp>,
+    /// Which of the node's logs is shown.
+    pub choice: LogChoice,
+    /// Which one would be without a word of the operator's.
+    pub wish: LogChoice,
+    /// Which one the operator has asked for.
+    pub asked: Option<LogChoice>,
+    /// What it is read from, and since when; `None` before that is known.
+    pub source: Option<(LogSource, Stamp)>,
 }
 
 /// The model server as the screen shows it.

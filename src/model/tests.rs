@@ -110,6 +110,7 @@ fn running(name: &str) -> ContainerFacts {
         up_seconds: Some(60),
         restarts: 0,
         ours: None,
+        labels: std::collections::BTreeMap::new(),
         pid: Some(100),
     };
     ContainerFacts {

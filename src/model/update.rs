@@ -7,7 +7,7 @@ use crate::domain::load::LineFact;
 use crate::domain::{NodeId, Source, Stamp};
 
 use super::state::{NOTICES, Notice, State, Watch};
-use super::{causes, commands, facts, intents, run, schedule, server, why};
+use super::{causes, commands, facts, intents, logs, run, schedule, server, why};
 
 /// Takes one event. What must be done about it comes back in order.
 pub fn update(state: &mut State, event: Event) -> Vec<Effect> {
@@ -63,6 +63,16 @@ pub fn update(state: &mut State, event: Event) -> Vec<Effect> {
                 view.log.at = Some(now);
             }
         }
+        EventKind::LogSource(source_now) => {
+            if let Some(view) = node_of(source).and_then(|n| state.nodes.get_mut(n.index())) {
+                view.log.source = Some((source_now, now));
+            }
+        }
+        EventKind::ContainerEnded(end) => {
+            if let Some(node) = node_of(source) {
+                logs::ended(state, node, end, now);
+            }
+        }
         EventKind::Line(fact) => {
             if let Some(node) = node_of(source) {
                 line(state, node, fact, now);
@@ -86,6 +96,7 @@ pub fn update(state: &mut State, event: Event) -> Vec<Effect> {
     server::settle(state, state.now.stamp, &mut effects);
     if changes {
         causes::settle(state);
+        logs::settle(state, state.now.stamp, &mut effects);
     }
     run::advance(state, &mut effects);
     effects
@@ -101,6 +112,8 @@ fn changes_cluster(kind: &EventKind) -> bool {
         | EventKind::CommandStarted(_)
         | EventKind::CommandDone(_)
         | EventKind::LogAdvanced { .. }
+        | EventKind::LogSource(_)
+        | EventKind::ContainerEnded(_)
         | EventKind::Line(_)
         | EventKind::Sign(_)
         | EventKind::Question(_)

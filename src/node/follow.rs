@@ -1,24 +1,24 @@
-//! The node's log, as it comes.
+//! The node's log: what is followed, on what it goes on, and how it ends.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 
 use crate::config::types::{Config, LogPlace};
 use crate::diagnose::{Matcher, Rules};
-use crate::domain::command::Exit;
+use crate::domain::command::{Command, Exit};
 use crate::domain::container::{ContainerFacts, ContainerState};
 use crate::domain::event::{CommandDone, CommandStart, EventKind, Purpose};
-use crate::domain::load::LineFact;
+use crate::domain::logs::{ContainerEnd, LogChoice, LogSource};
 use crate::domain::{NodeId, Role, Source};
-use crate::engine::grammar;
-use crate::log::{Decoder, Line, LineEdit, Masker, Ring, Stream};
+use crate::log::Ring;
 use crate::probe::logs::{Follower, Place};
-use crate::ssh::{self, Chunk, Session};
+use crate::probe::{ends, ray_logs};
+use crate::ssh::{Chunk, Session};
 
-use super::feed::Feed;
+use super::exec;
+use super::log_reader::Reader;
 use super::task::NodeSetup;
 
 /// A log that its reader and the screen share; the lock is held for one push or one copy.
@@ -27,63 +27,128 @@ pub type SharedLog = Arc<Mutex<Ring>>;
 /// Chunks on their way from the connection to the decoder.
 const CHUNKS: usize = 1024;
 
-/// Findings that wait for room in the queue; when too many wait, the oldest bar goes first, then the newest failure line.
-const FINDINGS: usize = 256;
-
 /// How often what waits is offered again.
 const OFFER_EVERY: Duration = Duration::from_millis(50);
 
 /// What comes this soon after a log begins to be followed was there before.
 const BACKLOG: Duration = Duration::from_secs(1);
 
-/// Wait before a log that ended is followed again, when nothing else says that it goes on.
-const AGAIN_AFTER: Duration = Duration::from_secs(2);
+/// Waits before a log that ended is followed again, when nothing else says that it goes on: the first, and the longest for one that ends at once again
+/// and again.
+const AGAIN_AFTER: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(30));
 
-/// What the node probe last saw of the container whose log is followed.
+/// A log that was followed for so long was well: the next wait is the first again.
+const WELL: Duration = Duration::from_secs(60);
+
+/// What the node probe last saw of the containers whose log is wanted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Watched {
-    /// Container id and whether it runs; `None` before it was seen, and when it is not there.
-    container: Option<(String, bool)>,
+    /// Whether they were seen.
+    seen: bool,
+    /// The one whose log counts; `None` where there is none.
+    chosen: Option<Chosen>,
+    /// How many of them run.
+    running: usize,
+    /// Where Ray's own files are: the configured container, or the chosen one where that is not there.
+    ray: Option<String>,
+}
+
+/// A container as the follower needs it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Chosen {
+    id: String,
+    name: String,
+    runs: bool,
 }
 
 impl Watched {
-    pub(super) fn of(facts: &ContainerFacts, name: &str) -> Self {
-        let container = facts
-            .named(name)
-            .map(|c| (c.id.clone(), c.state == ContainerState::Running));
-        Self { container }
+    pub(super) fn of(facts: &ContainerFacts, config: &Config, id: NodeId) -> Self {
+        let wanted = config.node(id).and_then(|n| config.logs.of(n.role).wanted());
+        let chosen = wanted.and_then(|w| w.chosen(facts)).map(|c| Chosen {
+            id: c.id.clone(),
+            name: c.name.clone(),
+            runs: c.state == ContainerState::Running,
+        });
+        let runs = |name: &&str| facts.named(name).is_some_and(|c| c.state == ContainerState::Running);
+        let ray = [config.container.name.as_str()]
+            .into_iter()
+            .find(runs)
+            .map(str::to_owned);
+        Self {
+            seen: true,
+            running: wanted.map_or(0, |w| w.running(facts)),
+            ray: ray.or_else(|| chosen.as_ref().filter(|c| c.runs).map(|c| c.name.clone())),
+            chosen,
+        }
     }
 }
 
 /// A log, how far it was read and what its lines were a sign of so far: a new connection goes on with it.
 pub(super) struct NodeLog {
-    follower: Follower,
-    matcher: Matcher,
+    pub(super) follower: Follower,
+    pub(super) matcher: Matcher,
     /// Why it could not be followed, where that is the last thing that stands in it.
     refused: Option<String>,
+    /// The container whose log was read last: its id and its name.
+    container: Option<(String, String)>,
+    /// When the last end that stands in the log was, in nanoseconds since 1970 by the node's clock.
+    ended: Option<u64>,
+    /// Whether it stands in the log that the container is gone.
+    gone: bool,
+    /// Times that a command of the user's own was run.
+    times: u64,
 }
 
 /// A log that was not read yet.
 pub(super) fn unread(config: &Config, role: Role, rules: Rules) -> NodeLog {
-    NodeLog {
-        follower: follower(config, role),
-        matcher: Matcher::new(config, role).by(rules),
-        refused: None,
+    let matcher = Matcher::new(config, role).by(rules);
+    NodeLog::new(Follower::new(place(config, role, "")), matcher)
+}
+
+impl NodeLog {
+    pub(super) fn new(follower: Follower, matcher: Matcher) -> Self {
+        Self {
+            follower,
+            matcher,
+            refused: None,
+            container: None,
+            ended: None,
+            gone: false,
+            times: 0,
+        }
     }
 }
 
-fn follower(config: &Config, role: Role) -> Follower {
+/// Where the log of a role is; `container` is the name of the chosen container.
+fn place(config: &Config, role: Role, container: &str) -> Place {
     let docker = config.container.docker.clone();
-    let name = config.container.name.clone();
-    Follower::new(match config.logs.of(role) {
-        LogPlace::Container => Place::Container { docker, name },
+    let name = container.to_owned();
+    match config.logs.of(role) {
+        LogPlace::Container(_) => Place::Container { docker, name },
         LogPlace::File(path) => Place::File { path: path.clone() },
-        LogPlace::ContainerFile(path) => Place::ContainerFile {
+        LogPlace::ContainerFile(_, path) => Place::ContainerFile {
             docker,
             name,
             path: path.clone(),
         },
-    })
+        LogPlace::Command(line) => Place::Command { line: line.clone() },
+    }
+}
+
+/// What is followed now.
+enum Target {
+    /// The configured log, with the container that it is of.
+    Own(Option<Chosen>),
+    /// Ray's files in this container.
+    Ray(String),
+}
+
+/// How a followed command ended.
+enum Ended {
+    /// By itself.
+    Itself(Exit),
+    /// Something else is to be followed.
+    Left,
 }
 
 /// Follows the log for as long as the connection lives; gives why it ended.
@@ -91,48 +156,205 @@ pub(super) async fn follow(
     setup: &NodeSetup,
     session: Session,
     mut watched: watch::Receiver<Watched>,
+    mut choice: watch::Receiver<LogChoice>,
     log: &mut NodeLog,
 ) -> String {
-    let Some(node) = setup.config.node(setup.id) else {
+    let Some(role) = setup.config.node(setup.id).map(|n| n.role) else {
         return "no such node".to_owned();
     };
-    let in_container = match setup.config.logs.of(node.role) {
-        LogPlace::File(_) => false,
-        LogPlace::Container | LogPlace::ContainerFile(_) => true,
-    };
+    let mut pause = AGAIN_AFTER.0;
     loop {
-        if in_container && watched.wait_for(|w| w.container.is_some()).await.is_err() {
+        let Ok(target) = next(setup, &session, &mut watched, &mut choice, log).await else {
             return "the actor ended".to_owned();
-        }
-        let before = watched.borrow_and_update().clone();
-        // It ended on the node: the container stopped, or the file is gone.
-        let exit = match once(setup, &session, log).await {
-            Ok(exit) => exit,
-            Err(why) => return why,
         };
-        if in_container && told_all(&before, &exit) {
-            if watched.changed().await.is_err() {
+        let before = watched.borrow_and_update().clone();
+        let began = setup.feed.now().stamp;
+        let done = match &target {
+            Target::Own(chosen) => {
+                prepare(setup, role, log, chosen.as_ref(), &before).await;
+                let command = log.follower.command(setup.config.limits.command);
+                let left = left_own(chosen.as_ref(), watched.clone(), choice.clone());
+                once(setup, &session, log, command, None, left).await
+            }
+            Target::Ray(container) => {
+                let source = LogSource::Ray {
+                    container: container.clone(),
+                };
+                say(
+                    setup,
+                    log,
+                    "… from here Ray's own logs of this node, out of its container",
+                )
+                .await;
+                tell_source(setup, source).await;
+                let docker = &setup.config.container.docker;
+                let command = ray_logs::command(docker, container, setup.config.limits.command);
+                let left = left_ray(container, watched.clone(), choice.clone());
+                once(setup, &session, log, command, Some(()), left).await
+            }
+        };
+        if setup.feed.now().stamp.since(began) >= WELL {
+            pause = AGAIN_AFTER.0;
+        }
+        let exit = match done {
+            Err(why) => return why,
+            Ok(Ended::Left) => {
+                if matches!(target, Target::Ray(_)) {
+                    say(setup, log, "… end of Ray's own logs").await;
+                }
+                continue;
+            }
+            Ok(Ended::Itself(exit)) => exit,
+        };
+        // It ended on the node: the container stopped, the file is gone, the command is over.
+        let over = match &target {
+            Target::Own(Some(chosen)) => {
+                tell_end(setup, &session, log, chosen.runs).await;
+                told_all(&before, &exit)
+            }
+            Target::Own(None) => {
+                command_over(setup, role, log, &exit, pause).await;
+                false
+            }
+            Target::Ray(_) => false,
+        };
+        let changed = async {
+            tokio::select! {
+                one = watched.changed() => one.is_ok(),
+                two = choice.changed() => two.is_ok(),
+            }
+        };
+        if over {
+            if !changed.await {
                 return "the actor ended".to_owned();
             }
         } else {
-            let _changed = tokio::time::timeout(AGAIN_AFTER, watched.changed()).await;
+            let _changed = tokio::time::timeout(pause, changed).await;
+            pause = pause.saturating_mul(2).min(AGAIN_AFTER.1);
         }
     }
 }
 
 /// Whether there is nothing more to read before the container changes: it had stopped before its log was read, and that was read to its end.
 fn told_all(before: &Watched, exit: &Exit) -> bool {
-    exit.ok() && before.container.as_ref().is_some_and(|(_, runs)| !runs)
+    exit.ok() && before.chosen.as_ref().is_some_and(|c| !c.runs)
 }
 
-/// Follows until the command on the node ends, and gives how it did.
+/// Waits until there is something to follow. Where there is none, says so, and how the container ended whose log was read last.
+async fn next(
+    setup: &NodeSetup,
+    session: &Session,
+    watched: &mut watch::Receiver<Watched>,
+    choice: &mut watch::Receiver<LogChoice>,
+    log: &mut NodeLog,
+) -> Result<Target, watch::error::RecvError> {
+    let node = setup.config.node(setup.id);
+    let wanted = node.and_then(|n| setup.config.logs.of(n.role).wanted());
+    let mut told = false;
+    loop {
+        let now = watched.borrow_and_update().clone();
+        if let (LogChoice::Ray, Some(container)) = (*choice.borrow_and_update(), &now.ray) {
+            return Ok(Target::Ray(container.clone()));
+        }
+        let Some(wanted) = wanted else {
+            return Ok(Target::Own(None));
+        };
+        if now.chosen.is_some() {
+            return Ok(Target::Own(now.chosen));
+        }
+        if now.seen && !told {
+            told = true;
+            tell_end(setup, session, log, false).await;
+            let wanted = wanted.words();
+            tell_source(setup, LogSource::Nothing { wanted }).await;
+        }
+        tokio::select! {
+            changed = watched.changed() => changed?,
+            changed = choice.changed() => changed?,
+        }
+    }
+}
+
+/// Makes the follower that of the chosen container, and says in the log where another one's begins.
+async fn prepare(setup: &NodeSetup, role: Role, log: &mut NodeLog, chosen: Option<&Chosen>, before: &Watched) {
+    let place = place(&setup.config, role, chosen.map_or("", |c| c.name.as_str()));
+    let what = setup.masker.text(&place.words()).into_owned();
+    if let Some(chosen) = chosen {
+        let same = log.container.as_ref().is_some_and(|(_, name)| *name == chosen.name);
+        if !same {
+            log.follower = Follower::new(place);
+            if log.container.is_some() {
+                let text = match before.running {
+                    0 | 1 => format!("… from here {what}"),
+                    n => format!("… from here {what}, the newest of {n} that are meant"),
+                };
+                say(setup, log, &text).await;
+            }
+        }
+        log.gone = false;
+        log.container = Some((chosen.id.clone(), chosen.name.clone()));
+    } else if let LogPlace::Command(_) = setup.config.logs.of(role) {
+        if log.times > 0 {
+            say(setup, log, "… the command is run again: lines may come twice").await;
+        }
+        log.times = log.times.saturating_add(1);
+    }
+    let of = chosen.map_or(1, |_| before.running.max(1));
+    tell_source(setup, LogSource::Follows { what, of }).await;
+}
+
+/// Resolves when something else than this container's log is to be followed.
+async fn left_own(
+    chosen: Option<&Chosen>,
+    mut watched: watch::Receiver<Watched>,
+    mut choice: watch::Receiver<LogChoice>,
+) {
+    let other = |w: &Watched| matches!((&w.chosen, chosen), (Some(now), Some(was)) if now.name != was.name);
+    loop {
+        let ray = *choice.borrow_and_update() == LogChoice::Ray && watched.borrow().ray.is_some();
+        if ray || other(&watched.borrow_and_update()) {
+            return;
+        }
+        until_either(&mut watched, &mut choice).await;
+    }
+}
+
+/// Resolves when Ray's files in this container are wanted no more.
+async fn left_ray(container: &str, mut watched: watch::Receiver<Watched>, mut choice: watch::Receiver<LogChoice>) {
+    loop {
+        let own = *choice.borrow_and_update() == LogChoice::Own;
+        if own || watched.borrow_and_update().ray.as_deref() != Some(container) {
+            return;
+        }
+        until_either(&mut watched, &mut choice).await;
+    }
+}
+
+async fn until_either(watched: &mut watch::Receiver<Watched>, choice: &mut watch::Receiver<LogChoice>) {
+    let changed = tokio::select! {
+        changed = watched.changed() => changed,
+        changed = choice.changed() => changed,
+    };
+    if changed.is_err() {
+        // The actor is ending and takes this along.
+        std::future::pending::<()>().await;
+    }
+}
+
+/// Follows until the command on the node ends, or until something else is to be followed. `ray`: what comes are pieces of Ray's files.
 ///
 /// # Errors
 /// Why the connection can carry no more.
-async fn once(setup: &NodeSetup, session: &Session, log: &mut NodeLog) -> Result<Exit, String> {
+async fn once(
+    setup: &NodeSetup,
+    session: &Session,
+    log: &mut NodeLog,
+    command: Command,
+    ray: Option<()>,
+    left: impl Future<Output = ()>,
+) -> Result<Ended, String> {
     let (feed, node) = (&setup.feed, setup.id);
     let source = Source::Node(node);
-    let command = log.follower.command(setup.config.limits.command);
     let run = feed.next_run();
     let started = feed.now();
     let start = CommandStart {
@@ -143,18 +365,20 @@ async fn once(setup: &NodeSetup, session: &Session, log: &mut NodeLog) -> Result
     };
     feed.send(source, EventKind::CommandStarted(start)).await;
     let (sink, mut chunks) = mpsc::channel::<Chunk>(CHUNKS);
+    let mut leaving = false;
     let exit = match session.follow_last(&command, sink).await {
         Err(exit) => {
             if let Exit::NotStarted(why) = &exit {
-                not_followed(setup, log, why);
+                not_followed(setup, log, why).await;
             }
             exit
         }
         Ok(mut following) => {
             log.refused = None;
-            let mut reader = Reader::new(&setup.log, &setup.masker, log);
+            let mut reader = Reader::new(&setup.log, &setup.masker, log, ray.is_some());
             let backlog = tokio::time::sleep(BACKLOG);
             tokio::pin!(backlog);
+            tokio::pin!(left);
             let mut offer = tokio::time::interval(OFFER_EVERY);
             loop {
                 tokio::select! {
@@ -164,10 +388,23 @@ async fn once(setup: &NodeSetup, session: &Session, log: &mut NodeLog) -> Result
                     },
                     _ = offer.tick() => reader.offer(feed, node),
                     () = &mut backlog, if reader.backlog => reader.backlog = false,
+                    () = &mut left => {
+                        leaving = true;
+                        break;
+                    }
                 }
             }
-            let exit = following.wait().await;
-            reader.end(following.dropped(), exit.ok());
+            let lost = following.dropped();
+            let exit = if leaving {
+                let exit = following.stop().await;
+                while let Ok(chunk) = chunks.try_recv() {
+                    reader.take(&chunk);
+                }
+                exit
+            } else {
+                following.wait().await
+            };
+            reader.end(lost, !leaving && exit.ok());
             reader.offer(feed, node);
             exit
         }
@@ -183,299 +420,94 @@ async fn once(setup: &NodeSetup, session: &Session, log: &mut NodeLog) -> Result
     feed.send(source, EventKind::CommandDone(done)).await;
     match exit {
         Exit::Unknown(why) => Err(why),
-        exit @ (Exit::Code(_) | Exit::Signal(_) | Exit::TimedOut | Exit::NotStarted(_)) => Ok(exit),
+        Exit::Code(_) | Exit::Signal(_) | Exit::TimedOut | Exit::NotStarted(_) if leaving => Ok(Ended::Left),
+        exit @ (Exit::Code(_) | Exit::Signal(_) | Exit::TimedOut | Exit::NotStarted(_)) => Ok(Ended::Itself(exit)),
     }
 }
 
+/// Writes a line of the console's own into the log.
+async fn say(setup: &NodeSetup, log: &mut NodeLog, text: &str) {
+    let mut reader = Reader::new(&setup.log, &setup.masker, log, false);
+    reader.say(text);
+    reader.offer(&setup.feed, setup.id);
+}
+
 /// Writes into the log why it can't be followed, once for as long as it is so.
-fn not_followed(setup: &NodeSetup, log: &mut NodeLog, why: &str) {
+async fn not_followed(setup: &NodeSetup, log: &mut NodeLog, why: &str) {
     if log.refused.as_deref() == Some(why) {
         return;
     }
     log.refused = Some(why.to_owned());
-    let mut reader = Reader::new(&setup.log, &setup.masker, log);
     let text = format!("… the log can't be followed: {}", setup.masker.text(why));
-    reader.put(LineEdit::Push(Line::of(Stream::Out, text)));
-    reader.offer(&setup.feed, setup.id);
+    say(setup, log, &text).await;
 }
 
-/// Turns bytes into lines of the ring and into findings.
-struct Reader<'a> {
-    log: &'a SharedLog,
-    masker: &'a Masker,
-    follower: &'a mut Follower,
-    matcher: &'a mut Matcher,
-    decoder: Decoder,
-    findings: VecDeque<EventKind>,
-    /// Whether what is read now was there before it could be followed.
-    backlog: bool,
-    advanced: bool,
-    /// Bytes whose loss stands in the log.
-    lost: u64,
+async fn tell_source(setup: &NodeSetup, source: LogSource) {
+    let kind = EventKind::LogSource(source);
+    setup.feed.send(Source::Node(setup.id), kind).await;
 }
 
-impl<'a> Reader<'a> {
-    fn new(log: &'a SharedLog, masker: &'a Masker, node: &'a mut NodeLog) -> Self {
-        Self {
-            log,
-            masker,
-            follower: &mut node.follower,
-            matcher: &mut node.matcher,
-            decoder: Decoder::new(),
-            findings: VecDeque::new(),
-            backlog: true,
-            advanced: false,
-            lost: 0,
-        }
+/// Asks Docker how the container ended whose log was read last, and says so in the log; nothing where it did not end. `runs`: whether it ran when it was
+/// seen last.
+async fn tell_end(setup: &NodeSetup, session: &Session, log: &mut NodeLog, runs: bool) {
+    let Some((id, name)) = log.container.clone().filter(|_| !log.gone) else {
+        return;
+    };
+    let command = ends::command(&setup.config.container.docker, &id, setup.config.limits.command);
+    let output = exec::run(
+        Some(session.clone()),
+        &setup.feed,
+        &setup.masker,
+        setup.id,
+        setup.feed.next_run(),
+        Purpose::Log,
+        command,
+        Ok(None),
+    )
+    .await;
+    let end = ends::parse(&output);
+    let known = end.is_some_and(|end| Some(end.at) <= log.ended);
+    if known || (end.is_none() && runs) {
+        return;
     }
+    log.gone = end.is_none();
+    log.ended = end.map(|e| e.at).or(log.ended);
+    let end = ContainerEnd {
+        id,
+        name,
+        code: end.and_then(|e| e.code),
+        oom: end.is_some_and(|e| e.oom),
+        available: None,
+    };
+    let text = format!("… {} ended {}", end.name, end.words());
+    say(setup, log, &text).await;
+    let kind = EventKind::ContainerEnded(end);
+    setup.feed.send(Source::Node(setup.id), kind).await;
+}
 
-    fn take(&mut self, chunk: &Chunk) {
-        if chunk.dropped > 0 {
-            self.gap(chunk.dropped);
-        }
-        let mut edits = Vec::new();
-        match chunk.stream {
-            ssh::Stream::Out => {
-                let content = self.follower.content(&chunk.bytes);
-                self.notice();
-                self.decoder.feed(Stream::Out, content, &mut |edit| edits.push(edit));
-            }
-            ssh::Stream::Err => self
-                .decoder
-                .feed(Stream::Err, &chunk.bytes, &mut |edit| edits.push(edit)),
-        }
-        self.apply(edits);
-    }
-
-    /// Writes into the log that bytes are missing here; what comes after them does not go on the line before.
-    fn gap(&mut self, bytes: u64) {
-        self.lost = self.lost.saturating_add(bytes);
-        self.finish();
-        self.decoder = Decoder::new();
-        self.follower.lost(bytes);
-        let text = format!("… {bytes} bytes of the log were lost here: they came faster than they could be read");
-        self.apply(vec![LineEdit::Push(Line::of(Stream::Out, text))]);
-    }
-
-    /// The command has ended, by itself and well or not; so many bytes were lost in all. A line that has no end yet is one only if nothing more of it
-    /// can come: after a loss of the connection it comes again, whole.
-    fn end(&mut self, lost: u64, well: bool) {
-        match lost.saturating_sub(self.lost) {
-            0 if well && !self.follower.repeats() => self.finish(),
-            0 => {}
-            last => self.gap(last),
-        }
-    }
-
-    /// Writes into the log what the follower has found of it.
-    fn notice(&mut self) {
-        if let Some(text) = self.follower.notice() {
-            self.put(LineEdit::Push(Line::of(Stream::Out, text)));
-        }
-    }
-
-    fn put(&mut self, edit: LineEdit) {
-        self.log.lock().unwrap_or_else(PoisonError::into_inner).apply(edit);
-        self.advanced = true;
-    }
-
-    fn finish(&mut self) {
-        let mut edits = Vec::new();
-        for stream in Stream::ALL {
-            self.decoder.finish(stream, &mut |edit| edits.push(edit));
-        }
-        self.apply(edits);
-    }
-
-    fn apply(&mut self, edits: Vec<LineEdit>) {
-        for edit in edits {
-            let edit = match edit {
-                LineEdit::Push(line) => {
-                    if !self.follower.fresh(&line) {
-                        continue;
-                    }
-                    self.notice();
-                    let line = self.masker.line(line);
-                    let facts = self.find(&line);
-                    for sign in self.matcher.read(&line, &facts, self.backlog) {
-                        self.keep(EventKind::Sign(sign));
-                    }
-                    LineEdit::Push(line)
-                }
-                LineEdit::Live(stream, line) => {
-                    let line = line.map(|l| self.masker.line(l));
-                    if let Some(line) = &line {
-                        self.find(line);
-                    }
-                    LineEdit::Live(stream, line)
-                }
-            };
-            self.put(edit);
-        }
-    }
-
-    /// What the engine's grammar finds in a line; it is kept to be told.
-    fn find(&mut self, line: &Line) -> Vec<LineFact> {
-        let text = line.plain();
-        let facts = self.matcher.settle(&text, grammar::read(&text));
-        for fact in &facts {
-            self.keep(EventKind::Line(fact.clone()));
-        }
-        facts
-    }
-
-    /// Keeps what a line says until the queue has room. Bars and failure lines may be many and each is worth little: they make room for the rest.
-    fn keep(&mut self, found: EventKind) {
-        if self.findings.len() == FINDINGS {
-            let bar = |f: &EventKind| {
-                matches!(
-                    f,
-                    EventKind::Line(LineFact::Bar { .. } | LineFact::Download { .. } | LineFact::Rank(_))
-                )
-            };
-            let failure = |f: &EventKind| matches!(f, EventKind::Line(LineFact::Failure(_)));
-            let place = self.findings.iter().position(bar);
-            let place = place.or_else(|| self.findings.iter().rposition(failure));
-            let place = place.or_else(|| self.findings.iter().position(|f| matches!(f, EventKind::Line(_))));
-            self.findings.remove(place.unwrap_or(0));
-        }
-        self.findings.push_back(found);
-    }
-
-    /// Tells what was found, as far as the queue has room; the rest stays for the next time.
-    fn offer(&mut self, feed: &Feed, node: NodeId) {
-        let source = Source::Node(node);
-        while let Some(found) = self.findings.pop_front() {
-            if !feed.offer(source, found.clone()) {
-                self.findings.push_front(found);
-                break;
-            }
-        }
-        if self.advanced {
-            let (seq, dropped) = {
-                let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
-                (log.next_seq(), log.dropped())
-            };
-            self.advanced = !feed.offer(source, EventKind::LogAdvanced { seq, dropped });
-        }
+/// Says in the log that a command of the user's own is over, and when it is run again.
+async fn command_over(setup: &NodeSetup, role: Role, log: &mut NodeLog, exit: &Exit, pause: Duration) {
+    if let LogPlace::Command(_) = setup.config.logs.of(role) {
+        let again = crate::domain::time::human(pause);
+        let text = format!("… the command ended ({}); it is run again in {again}", exit.word());
+        say(setup, log, &text).await;
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
-
-    use crate::domain::Wall;
-    use crate::domain::sign::SignKind;
-
     use super::*;
-
-    const LIMIT: Duration = Duration::from_secs(10);
-
-    fn chunk(text: &'static str, dropped: u64) -> Chunk {
-        Chunk {
-            stream: ssh::Stream::Out,
-            bytes: Bytes::from_static(text.as_bytes()),
-            dropped,
-        }
-    }
-
-    fn node_log(place: Place) -> NodeLog {
-        let config = crate::config::parse(crate::config::EXAMPLE, "config.example.toml").unwrap();
-        NodeLog {
-            follower: Follower::new(place),
-            matcher: Matcher::new(&config, Role::Head),
-            refused: None,
-        }
-    }
-
-    fn lines(log: &SharedLog) -> Vec<String> {
-        log.lock().unwrap().last(10).map(Line::plain).collect()
-    }
-
-    #[test]
-    fn lost_bytes_stand_in_the_log_and_a_file_is_not_taken_up_before_them() {
-        let log = SharedLog::new(Mutex::new(Ring::new(1 << 16)));
-        let masker = Masker::default();
-        let mut node = node_log(Place::File { path: "/x".into() });
-        node.follower.command(LIMIT);
-        let mut reader = Reader::new(&log, &masker, &mut node);
-        reader.take(&chunk("@@ from 0 7 0 \none\nhalf", 0));
-        reader.take(&chunk("rest\ntwo\n", 100));
-        reader.end(107, true);
-        let lost = |n: u32| format!("… {n} bytes of the log were lost here: they came faster than they could be read");
-        assert_eq!(lines(&log), ["one", "half", &lost(100), "rest", "two", &lost(7)]);
-        // "one\n" + "half" + 100 + "rest\n" + "two\n" + 7
-        assert_eq!(node.follower.command(LIMIT).line(), "log.file /x 124 524288 7");
-    }
-
-    #[test]
-    fn a_line_that_the_end_of_the_connection_tore_comes_again_whole() {
-        let log = SharedLog::new(Mutex::new(Ring::new(1 << 16)));
-        let masker = Masker::default();
-        let mut node = node_log(Place::Container {
-            docker: "docker".into(),
-            name: "c".into(),
-        });
-        for (text, well) in [
-            (
-                "2026-11-29T17:04:55.000000001Z one\n2026-11-29T17:04:55.000000002Z tw",
-                false,
-            ),
-            (
-                "2026-11-29T17:04:55.000000001Z one\n2026-11-29T17:04:55.000000002Z two\n2026-11-29T17:04:55.000000003Z end",
-                true,
-            ),
-        ] {
-            node.follower.command(LIMIT);
-            let mut reader = Reader::new(&log, &masker, &mut node);
-            reader.take(&chunk(text, 0));
-            reader.end(0, well);
-        }
-        assert_eq!(lines(&log), ["one", "two", "end"]);
-    }
-
-    #[test]
-    fn what_may_be_why_is_told_with_the_time_of_its_line_though_bars_and_failures_flood() {
-        let log = SharedLog::new(Mutex::new(Ring::new(1 << 16)));
-        let masker = Masker::default();
-        let mut node = node_log(Place::Container {
-            docker: "docker".into(),
-            name: "c".into(),
-        });
-        node.follower.command(LIMIT);
-        let mut reader = Reader::new(&log, &masker, &mut node);
-        reader.take(&chunk(
-            "2026-11-29T17:04:55.000000001Z torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n",
-            0,
-        ));
-        for n in 0..2 * FINDINGS {
-            let text = format!("2026-11-29T17:04:56.{n:09}Z ValueError: number {n}\n");
-            reader.take(&Chunk {
-                bytes: Bytes::from(text),
-                ..chunk("", 0)
-            });
-        }
-        let (feed, mut queue) = Feed::new(crate::node::feed::Clock::start());
-        reader.offer(&feed, NodeId(0));
-        let mut signs = Vec::new();
-        while let Ok(event) = queue.try_recv() {
-            if let EventKind::Sign(sign) = event.kind {
-                signs.push(sign);
-            }
-        }
-        let first = &signs[0];
-        assert_eq!(first.what, SignKind::Rule("gpu-out-of-memory".into()));
-        assert_eq!(first.written, Some(Wall(1_795_971_895_000)));
-        assert_eq!(first.fields, [("wanted".to_owned(), "2.00 GiB".to_owned())]);
-        let unknown: Vec<u64> = signs.iter().skip(1).map(|s| s.times).collect();
-        assert_eq!(unknown, [1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64, 128, 256, 512]);
-    }
 
     #[test]
     fn only_a_stopped_containers_log_that_was_read_to_its_end_is_done_with() {
         let watched = |runs| Watched {
-            container: Some(("c1".to_owned(), runs)),
+            seen: true,
+            chosen: Some(Chosen {
+                id: "c1".to_owned(),
+                name: "c".to_owned(),
+                runs,
+            }),
+            ..Watched::default()
         };
         assert!(told_all(&watched(false), &Exit::Code(0)));
         for exit in [

@@ -14,6 +14,7 @@ use crate::diagnose::Rules;
 use crate::domain::command::{Command, Exit};
 use crate::domain::event::{CommandDone, EventKind, Facts, ProbeId, Purpose};
 use crate::domain::link::{LinkError, LinkErrorKind, LinkState};
+use crate::domain::logs::LogChoice;
 use crate::domain::{NodeId, Role, RunId, Source, Stamp};
 use crate::log::Masker;
 use crate::probe;
@@ -74,6 +75,7 @@ pub struct NodeHandle {
     session: watch::Receiver<Option<Session>>,
     again: Arc<Notify>,
     keyring: Keyring,
+    choice: watch::Sender<LogChoice>,
     task: JoinHandle<()>,
 }
 
@@ -100,6 +102,12 @@ impl NodeHandle {
         self.again.notify_one();
     }
 
+    /// Shows another of the node's logs.
+    pub fn show(&self, choice: LogChoice) {
+        self.choice
+            .send_if_modified(|old| std::mem::replace(old, choice) != choice);
+    }
+
     /// The connection, whenever it changes.
     #[must_use]
     pub fn session(&self) -> watch::Receiver<Option<Session>> {
@@ -121,6 +129,7 @@ impl NodeHandle {
 pub fn start(setup: NodeSetup) -> NodeHandle {
     let (requests, inbox) = mpsc::channel(REQUESTS);
     let (connected, session) = watch::channel(None);
+    let (choice, chosen) = watch::channel(LogChoice::Own);
     let role = setup.config.node(setup.id).map_or(Role::Worker, |n| n.role);
     let log = follow::unread(&setup.config, role, setup.rules.clone());
     let again = Arc::new(Notify::new());
@@ -131,6 +140,7 @@ pub fn start(setup: NodeSetup) -> NodeHandle {
             inbox,
             connected,
             log,
+            choice: chosen,
             again: Arc::clone(&again),
         }
         .life(),
@@ -140,6 +150,7 @@ pub fn start(setup: NodeSetup) -> NodeHandle {
         session,
         again,
         keyring,
+        choice,
         task,
     }
 }
@@ -149,6 +160,7 @@ struct Task {
     inbox: mpsc::Receiver<Request>,
     connected: watch::Sender<Option<Session>>,
     log: NodeLog,
+    choice: watch::Receiver<LogChoice>,
     again: Arc<Notify>,
 }
 
@@ -309,7 +321,13 @@ impl Task {
             };
             let stream = readings::watch(&self.setup, session.clone(), told);
             tokio::pin!(stream);
-            let log = follow::follow(&self.setup, session.clone(), watched, &mut self.log);
+            let log = follow::follow(
+                &self.setup,
+                session.clone(),
+                watched,
+                self.choice.clone(),
+                &mut self.log,
+            );
             tokio::pin!(log);
             loop {
                 tokio::select! {
@@ -468,7 +486,7 @@ async fn probe_job(job: Job, id: ProbeId, seen: watch::Sender<Watched>, streams:
     for fact in facts {
         let fact = hide::facts(&masker, fact);
         if let Facts::Containers(containers) = &fact {
-            let now = Watched::of(containers, &config.container.name);
+            let now = Watched::of(containers, &config, node);
             seen.send_if_modified(|old| std::mem::replace(old, now.clone()) != now);
         }
         feed.send_at(source, asked, EventKind::Facts(fact)).await;

@@ -190,7 +190,7 @@ impl<'a> Teller<'a> {
             for fact in reading.facts {
                 let fact = hide::facts(&self.setup.masker, fact);
                 if let Facts::Containers(containers) = &fact {
-                    let now = Watched::of(containers, &self.setup.config.container.name);
+                    let now = Watched::of(containers, &self.setup.config, self.setup.id);
                     let changed = |old: &mut Watched| std::mem::replace(old, now.clone()) != now;
                     self.told.container.send_if_modified(changed);
                 }

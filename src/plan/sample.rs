@@ -95,6 +95,7 @@ pub fn container(seen: &mut Observed, config: &Config, node: NodeId, state: Cont
                 hash: config.container_hash(node),
                 generation: "1".to_owned(),
             }),
+            labels: std::collections::BTreeMap::new(),
             pid: running.then_some(100),
         }],
     });

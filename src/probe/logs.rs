@@ -23,6 +23,9 @@ pub const FILE_ID: &str = "log.file";
 /// Id of the script that follows a file inside a container.
 pub const CONTAINER_FILE_ID: &str = "log.container-file";
 
+/// Id of the script that runs a command line of the user's own.
+pub const COMMAND_ID: &str = "log.command";
+
 /// How far before the last line seen `docker logs` is asked to begin again: the two streams may have overtaken each other by that much.
 const OVERLAP: Duration = Duration::from_secs(2);
 
@@ -56,6 +59,24 @@ pub enum Place {
         /// Its path.
         path: String,
     },
+    /// What a command line prints, run by /bin/sh; it begins anew each time.
+    Command {
+        /// The line.
+        line: String,
+    },
+}
+
+impl Place {
+    /// The same as an operator would type it or name it.
+    #[must_use]
+    pub fn words(&self) -> String {
+        match self {
+            Self::Container { docker, name } => format!("{docker} logs {name}"),
+            Self::File { path } => path.clone(),
+            Self::ContainerFile { name, path, .. } => format!("{name}:{path}"),
+            Self::Command { line } => line.clone(),
+        }
+    }
 }
 
 /// A followed log and how far it was read, so that following it again neither repeats nor leaves out lines.
@@ -131,7 +152,10 @@ impl Follower {
             Place::File { path } => Command::script(FILE_ID, TAIL, vec![path.clone(), from, part, inode], limit),
             Place::ContainerFile { docker, name, path } => {
                 let args = vec![docker.clone(), name.clone(), path.clone(), from, part, inode];
-                Command::script(CONTAINER_FILE_ID, container_tail(), args, limit)
+                Command::script(CONTAINER_FILE_ID, in_container(TAIL, 4), args, limit)
+            }
+            Place::Command { line } => {
+                Command::script(COMMAND_ID, "exec /bin/sh -c \"$1\"\n", vec![line.clone()], limit)
             }
         };
         command.follow()
@@ -140,7 +164,7 @@ impl Follower {
     /// The bytes of stdout that belong to the log.
     pub fn content<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
         match &self.place {
-            Place::Container { .. } => bytes,
+            Place::Container { .. } | Place::Command { .. } => bytes,
             Place::File { .. } | Place::ContainerFile { .. } => {
                 let content = self.file.content(bytes);
                 if let Some(why) = self.file.why.take() {
@@ -160,7 +184,7 @@ impl Follower {
     #[must_use]
     pub fn repeats(&self) -> bool {
         match &self.place {
-            Place::Container { .. } => false,
+            Place::Container { .. } | Place::Command { .. } => false,
             Place::File { .. } | Place::ContainerFile { .. } => true,
         }
     }
@@ -210,18 +234,20 @@ impl Follower {
     }
 }
 
-/// Follows a file inside a container. What `docker exec` starts there outlives its client; it ends with an input that the client keeps open.
-fn container_tail() -> String {
-    let tail: String = TAIL
+/// A script that follows something inside a container: its first words are Docker's program and the container's name, then come `args` more that are its
+/// own. What `docker exec` starts there outlives its client; it ends with an input that the client keeps open.
+pub(super) fn in_container(script: &str, args: usize) -> String {
+    let script: String = script
         .split_inclusive('\n')
         .filter(|line| !line.trim_start().starts_with('#'))
         .collect();
     let inner = format!(
-        "exec 4<&0\n(\n{tail}) </dev/null 4<&- &\njob=$!\n{{ cat <&4 >/dev/null; kill \"$job\" 2>/dev/null; }} &\near=$!\nexec 4<&-\n\
+        "exec 4<&0\n(\n{script}) </dev/null 4<&- &\njob=$!\n{{ cat <&4 >/dev/null; kill \"$job\" 2>/dev/null; }} &\near=$!\nexec 4<&-\n\
          wait \"$job\"\ncode=$?\nkill \"$ear\" 2>/dev/null\nexit \"$code\"\n"
     );
+    let own: String = (3..3 + args).map(|n| format!(" \"${n}\"")).collect();
     format!(
-        "while echo; do sleep 5; done 2>/dev/null | $1 exec -i \"$2\" /bin/sh -c {} tail \"$3\" \"$4\" \"$5\" \"$6\"\n",
+        "while echo; do sleep 5; done 2>/dev/null | $1 exec -i \"$2\" /bin/sh -c {} tail{own}\n",
         quote(&inner)
     )
 }

@@ -11,6 +11,7 @@
 
 pub mod dashboard;
 pub mod docker;
+pub mod ends;
 pub mod image;
 pub mod inside;
 pub mod logs;
@@ -19,6 +20,7 @@ pub mod node;
 mod position;
 pub mod prometheus;
 pub mod ray;
+pub mod ray_logs;
 pub mod ray_status;
 mod sections;
 pub mod serve;

@@ -51,6 +51,7 @@ pub fn answer(world: &mut World, node: usize, words: &[String], secret: Secret<'
         "pull" => pull(world, node, rest, now),
         "logs" => logs(world, node, rest, now),
         "image" => image(world, node, rest),
+        "events" => super::ray_logs::events(world, node, rest, now),
         "ps" => ps(world, node, rest, now),
         "version" | "--version" => Answer::now("Docker version 28.5.1, build e180ab8\n", "", 0),
         _ => Answer::unknown(&format!("docker {verb}")),

@@ -16,6 +16,7 @@ mod docker;
 mod files;
 mod http;
 mod probes;
+mod ray_logs;
 mod server;
 mod session;
 mod shared;

@@ -68,6 +68,11 @@ pub fn answer(world: &mut World, node: usize, id: &str, args: &[String], now: Mo
             Some(c) if c.runs(now) => no_file(arg(2)),
             Some(_) | None => inside(world, node, arg(1), now, |_| Answer::now("", "", 0)),
         },
+        probe::logs::COMMAND_ID => {
+            let program = arg(0).split_whitespace().next().unwrap_or_default();
+            Answer::now("", format!("/bin/sh: 1: {program}: not found\n"), 127)
+        }
+        probe::ray_logs::ID => inside(world, node, arg(1), now, |c| super::ray_logs::files(world, c, now)),
         stop::STOP_SERVE => stop_serve(world, node, arg(1), arg(2) == "any", now),
         vllm_ray::KEEP_PER_NODE_ID => inside(world, node, arg(1), now, |_| Answer::now("", "", 0)),
         _ => return None,

@@ -157,6 +157,7 @@ impl Told {
             up_seconds: Some((ms - started) / 1000),
             restarts: 0,
             ours: Some(labels),
+            labels: std::collections::BTreeMap::new(),
             pid: Some(100),
         };
         let facts = ContainerFacts {

@@ -158,6 +158,7 @@ pub fn container(state: &State, id: NodeId, up_seconds: u64) -> Container {
             node: state.config.node_name(id).into(),
             ..Labels::default()
         }),
+        labels: std::collections::BTreeMap::new(),
         pid: Some(4711),
     }
 }
@@ -438,6 +439,7 @@ pub fn logs(state: &mut State) -> LogWindows {
             seq: window.next_seq,
             dropped: 0,
             at: Some(ago(2).stamp),
+            ..LogMeta::default()
         };
         windows.0.insert(id, window);
     }

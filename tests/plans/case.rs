@@ -281,6 +281,7 @@ impl Seen {
             up_seconds: None,
             restarts: 0,
             ours,
+            labels: std::collections::BTreeMap::new(),
         };
         ContainerFacts {
             containers: vec![container],

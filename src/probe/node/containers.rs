@@ -1,5 +1,7 @@
 //! Containers, from `docker ps` and `docker inspect`.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use serde::Deserialize;
 
@@ -10,6 +12,9 @@ use crate::domain::problem::Problem;
 use super::super::sections::Sections;
 use super::super::{absent, docker, short};
 use super::Part;
+
+/// Labels kept of a container.
+const LABELS: usize = 128;
 
 /// One line of the script's `docker inspect` template.
 #[derive(Deserialize)]
@@ -23,7 +28,7 @@ struct Inspect {
     pid: Option<u32>,
     started: Option<String>,
     restarts: Option<u32>,
-    labels: Option<std::collections::BTreeMap<String, String>>,
+    labels: Option<BTreeMap<String, String>>,
 }
 
 /// Reads `@@ containers`; the clock is the node's own (`@@ clock`).
@@ -90,14 +95,21 @@ fn container(seen: Inspect, clock: Option<i64>) -> Container {
         started_at: seen.started.filter(|_| started.is_some()),
         up_seconds: up.filter(|_| runs).map(|s| u64::try_from(s).unwrap_or(0)),
         restarts: seen.restarts.unwrap_or(0),
-        ours: seen.labels.and_then(|l| ours(&l)),
+        ours: seen.labels.as_ref().and_then(ours),
+        labels: labels(seen.labels.unwrap_or_default()),
         pid: seen.pid.filter(|pid| *pid != 0 && runs),
         state,
     }
 }
 
+/// Labels, each cut short, the first of them where there are very many.
+fn labels(all: BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let short = |(key, value): (String, String)| (short(&key), short(&value));
+    all.into_iter().take(LABELS).map(short).collect()
+}
+
 /// Our labels, when the one that names the cluster is there.
-fn ours(labels: &std::collections::BTreeMap<String, String>) -> Option<Labels> {
+fn ours(labels: &BTreeMap<String, String>) -> Option<Labels> {
     let get = |key: &str| labels.get(key).map(|v| short(v)).unwrap_or_default();
     labels.contains_key(label::CLUSTER).then(|| Labels {
         cluster: get(label::CLUSTER),

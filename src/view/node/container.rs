@@ -16,6 +16,9 @@ use crate::view::standing;
 use crate::view::widgets::row::Row;
 use crate::view::words::{NOTHING, seconds, unknown};
 
+/// Restarts in ten minutes that are more than a hiccup.
+const RESTARTS: u32 = 3;
+
 /// Adds what is known of the node's container, and how NCCL moves data.
 pub(super) fn add<'a>(scene: &Scene<'a>, id: NodeId, row: &mut Row<'a>, dense: bool) {
     let look = scene.look;
@@ -40,6 +43,11 @@ pub(super) fn add<'a>(scene: &Scene<'a>, id: NodeId, row: &mut Row<'a>, dense: b
             format!("none named {name}")
         };
         row.put(1, text, look.dim());
+        if let Some((end, at)) = scene.state.nodes.get(id.index()).and_then(|n| n.ended.as_ref()) {
+            let ago = seconds(scene.now.stamp.since(*at));
+            let style = if end.code == Some(0) { look.dim() } else { look.bad() };
+            row.put(2, format!("{} {} {ago} ago", end.name, end.short()), style);
+        }
         return;
     };
     row.put(if dense { 5 } else { 2 }, name.as_str(), age.tone(look, look.text()));
@@ -50,7 +58,18 @@ pub(super) fn add<'a>(scene: &Scene<'a>, id: NodeId, row: &mut Row<'a>, dense: b
         row.put(1, text, look.warn());
     }
     if container.restarts > 0 {
-        row.put(4, format!("restarted {}x", container.restarts), look.warn());
+        let lately = scene
+            .state
+            .nodes
+            .get(id.index())
+            .map_or(0, |n| n.restarts.lately(scene.now.stamp));
+        let rate = if lately > 0 {
+            format!(", {lately} of them in 10m")
+        } else {
+            String::new()
+        };
+        let style = if lately > RESTARTS { look.bad() } else { look.warn() };
+        row.put(4, format!("restarted {}x{rate}", container.restarts), style);
     }
     transport(scene, id, row);
     if !dense {

@@ -8,7 +8,9 @@ use ratatui::text::Span;
 
 use crate::config::types::LogPlace;
 use crate::domain::NodeId;
+use crate::domain::logs::{LogChoice, LogSource, Wanted};
 use crate::log::{self, Line, Window};
+use crate::model::logs::silent_since;
 use crate::view::Scene;
 use crate::view::canvas::Canvas;
 use crate::view::look::Look;
@@ -30,7 +32,7 @@ pub(super) fn foot<'a>(scene: &Scene<'a>, id: NodeId) -> Row<'a> {
     let (Some(node), Some(view)) = (state.config.node(id), state.nodes.get(id.index())) else {
         return row;
     };
-    let log = view.log;
+    let log = &view.log;
     match state.screen.held.get(&id) {
         None => row.put(0, "follow", look.good()),
         Some(at) => row.put(
@@ -46,7 +48,17 @@ pub(super) fn foot<'a>(scene: &Scene<'a>, id: NodeId) -> Row<'a> {
     if log.dropped > 0 {
         row.put(3, format!("{} older ones dropped", count(log.dropped)), look.dim());
     }
-    row.put(4, place(scene, state.config.logs.of(node.role)), look.dim())
+    let (from, style) = match &log.source {
+        None => (place(scene, state.config.logs.of(node.role)), look.dim()),
+        Some((LogSource::Follows { what, of: 0 | 1 }, _)) => (what.clone(), look.dim()),
+        Some((LogSource::Follows { what, of }, _)) => (format!("{what}, the newest of {of}"), look.dim()),
+        Some((LogSource::Nothing { wanted }, at)) => {
+            let since = seconds(scene.now.stamp.since(*at));
+            (format!("no {wanted} for {since}"), look.warn())
+        }
+        Some((LogSource::Ray { container }, _)) => (ray(scene, container), look.warn()),
+    };
+    row.put(if log.choice == LogChoice::Ray { 1 } else { 4 }, from, style)
         .right();
     if let Some(at) = log.at {
         let quiet = seconds(scene.now.stamp.since(at));
@@ -56,12 +68,27 @@ pub(super) fn foot<'a>(scene: &Scene<'a>, id: NodeId) -> Row<'a> {
     row.over_border()
 }
 
+/// Where it will be read, before it is.
 fn place(scene: &Scene<'_>, place: &LogPlace) -> String {
-    let name = &scene.state.config.container.name;
+    let docker = &scene.state.config.container.docker;
     match place {
-        LogPlace::Container => format!("docker logs {name}"),
+        LogPlace::Container(Wanted::Named(name)) => format!("{docker} logs {name}"),
+        LogPlace::ContainerFile(Wanted::Named(name), path) => format!("{name}:{path}"),
+        LogPlace::Container(wanted) => format!("log of a {}", wanted.words()),
+        LogPlace::ContainerFile(wanted, path) => format!("{path} in a {}", wanted.words()),
         LogPlace::File(path) => path.clone(),
-        LogPlace::ContainerFile(path) => format!("{name}:{path}"),
+        LogPlace::Command(line) => line.clone(),
+    }
+}
+
+/// That these are Ray's own files, and why they are shown.
+fn ray(scene: &Scene<'_>, container: &str) -> String {
+    match silent_since(scene.state, scene.now.stamp) {
+        Some(since) => format!(
+            "Ray's logs in {container}: the driver is silent for {}",
+            seconds(scene.now.stamp.since(since))
+        ),
+        None => format!("Ray's logs in {container}, l goes back"),
     }
 }
 
@@ -80,8 +107,8 @@ pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect, id: N
         last: 0,
     };
     let Some(window) = scene.logs.0.get(&id).filter(|w| !w.lines.is_empty()) else {
-        let text = if height > 0 { nothing(scene, id) } else { "" };
-        canvas.text(area.x + 1, area.y, area.width.saturating_sub(2), text, look.dim());
+        let text = if height > 0 { nothing(scene, id) } else { String::new() };
+        canvas.text(area.x + 1, area.y, area.width.saturating_sub(2), &text, look.dim());
         return region;
     };
     let lines = window.lines.as_slice();
@@ -188,7 +215,17 @@ fn color(c: log::Color) -> Color {
 }
 
 /// Why there is no line.
-fn nothing(scene: &Scene<'_>, id: NodeId) -> &'static str {
+fn nothing(scene: &Scene<'_>, id: NodeId) -> String {
     let linked = scene.state.observed.node(id).is_some_and(|n| n.link.usable());
-    if linked { "no log yet" } else { "no log: not connected" }
+    if !linked {
+        return "no log: not connected".to_owned();
+    }
+    let source = scene.state.nodes.get(id.index()).and_then(|n| n.log.source.as_ref());
+    match source {
+        Some((LogSource::Nothing { wanted }, at)) => {
+            let since = seconds(scene.now.stamp.since(*at));
+            format!("no log: no {wanted} on this node, for {since}")
+        }
+        Some((LogSource::Follows { .. } | LogSource::Ray { .. }, _)) | None => "no log yet".to_owned(),
+    }
 }

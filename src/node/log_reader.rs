@@ -1,0 +1,380 @@
+//! Bytes of a followed log to lines of the ring and to what they say.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::PoisonError;
+
+use crate::diagnose::Matcher;
+use crate::domain::event::EventKind;
+use crate::domain::load::LineFact;
+use crate::domain::{NodeId, Source};
+use crate::engine::grammar;
+use crate::log::{Decoder, Line, LineEdit, Masker, Span, Stream};
+use crate::probe::logs::Follower;
+use crate::probe::ray_logs::{Owner, Pieces};
+use crate::ssh::{self, Chunk};
+
+use super::feed::Feed;
+use super::follow::{NodeLog, SharedLog};
+
+/// Findings that wait for room in the queue; when too many wait, the oldest bar goes first, then the newest failure line.
+const FINDINGS: usize = 256;
+
+/// Files of Ray's that are decoded at a time. One more takes the place of another, whose unfinished line is then a line.
+const FILES: usize = 64;
+
+/// Turns bytes into lines of the ring and into findings.
+pub(super) struct Reader<'a> {
+    log: &'a SharedLog,
+    masker: &'a Masker,
+    follower: &'a mut Follower,
+    matcher: &'a mut Matcher,
+    decoder: Decoder,
+    findings: VecDeque<EventKind>,
+    /// Ray's files, where it is those that come.
+    files: Option<Files>,
+    /// Whether what is read now was there before it could be followed.
+    pub(super) backlog: bool,
+    advanced: bool,
+    /// Bytes whose loss stands in the log.
+    lost: u64,
+}
+
+/// Ray's files, each with a decoder of its own.
+#[derive(Default)]
+struct Files {
+    pieces: Pieces,
+    open: BTreeMap<String, (Owner, Decoder)>,
+}
+
+impl Files {
+    /// Decodes what the script printed.
+    fn feed(&mut self, bytes: &[u8], sink: &mut impl FnMut(LineEdit)) {
+        let open = &mut self.open;
+        self.pieces.feed(bytes, &mut |file, piece| {
+            if open.len() >= FILES && !open.contains_key(file) {
+                if let Some((_, (mut owner, mut decoder))) = open.pop_first() {
+                    let stream = owner.stream;
+                    decoder.finish(stream, &mut |edit| owned(&mut owner, edit, sink));
+                }
+            }
+            let (owner, decoder) = open
+                .entry(file.to_owned())
+                .or_insert_with(|| (Owner::of(file), Decoder::new()));
+            let stream = owner.stream;
+            decoder.feed(stream, piece, &mut |edit| owned(owner, edit, sink));
+        });
+    }
+
+    /// No more comes.
+    fn finish(&mut self, sink: &mut impl FnMut(LineEdit)) {
+        while let Some((_, (mut owner, mut decoder))) = self.open.pop_first() {
+            let stream = owner.stream;
+            decoder.finish(stream, &mut |edit| owned(&mut owner, edit, sink));
+        }
+        self.pieces = Pieces::default();
+    }
+}
+
+/// Puts before a line of a file whose it is; leaves out Ray's own notes.
+fn owned(owner: &mut Owner, edit: LineEdit, sink: &mut impl FnMut(LineEdit)) {
+    let name = |owner: &Owner, mut line: Line| {
+        let text = owner.prefix();
+        if let Some(bar) = &mut line.bar {
+            bar.key.insert_str(0, text.trim_end());
+        }
+        let style = crate::log::Style {
+            dim: true,
+            ..crate::log::Style::default()
+        };
+        line.spans.insert(0, Span { text, style });
+        line
+    };
+    match edit {
+        LineEdit::Push(line) => {
+            if !owner.note(&line.plain()) {
+                sink(LineEdit::Push(name(owner, line)));
+            }
+        }
+        LineEdit::Live(stream, line) => {
+            let line = line.filter(|l| !l.plain().starts_with(':')).map(|l| name(owner, l));
+            sink(LineEdit::Live(stream, line));
+        }
+    }
+}
+
+impl<'a> Reader<'a> {
+    /// Reads on; `ray` where pieces of Ray's files come.
+    pub(super) fn new(log: &'a SharedLog, masker: &'a Masker, node: &'a mut NodeLog, ray: bool) -> Self {
+        Self {
+            files: ray.then(Files::default),
+            log,
+            masker,
+            follower: &mut node.follower,
+            matcher: &mut node.matcher,
+            decoder: Decoder::new(),
+            findings: VecDeque::new(),
+            backlog: true,
+            advanced: false,
+            lost: 0,
+        }
+    }
+
+    pub(super) fn take(&mut self, chunk: &Chunk) {
+        if chunk.dropped > 0 {
+            self.gap(chunk.dropped);
+        }
+        let mut edits = Vec::new();
+        match (chunk.stream, &mut self.files) {
+            (ssh::Stream::Out, Some(files)) => files.feed(&chunk.bytes, &mut |edit| edits.push(edit)),
+            (ssh::Stream::Out, None) => {
+                let content = self.follower.content(&chunk.bytes);
+                self.notice();
+                self.decoder.feed(Stream::Out, content, &mut |edit| edits.push(edit));
+            }
+            (ssh::Stream::Err, _) => self
+                .decoder
+                .feed(Stream::Err, &chunk.bytes, &mut |edit| edits.push(edit)),
+        }
+        self.apply(edits);
+    }
+
+    /// Writes into the log that bytes are missing here; what comes after them does not go on the line before.
+    fn gap(&mut self, bytes: u64) {
+        self.lost = self.lost.saturating_add(bytes);
+        self.finish();
+        self.decoder = Decoder::new();
+        if self.files.is_none() {
+            self.follower.lost(bytes);
+        }
+        let text = format!("… {bytes} bytes of the log were lost here: they came faster than they could be read");
+        self.apply(vec![LineEdit::Push(Line::of(Stream::Out, text))]);
+    }
+
+    /// The command has ended, by itself and well or not; so many bytes were lost in all. A line that has no end yet is one only if nothing more of it
+    /// can come: after a loss of the connection it comes again, whole.
+    pub(super) fn end(&mut self, lost: u64, well: bool) {
+        match lost.saturating_sub(self.lost) {
+            0 if self.files.is_some() || (well && !self.follower.repeats()) => self.finish(),
+            0 => {}
+            last => self.gap(last),
+        }
+    }
+
+    /// Writes into the log what the follower has found of it.
+    fn notice(&mut self) {
+        if let Some(text) = self.follower.notice() {
+            self.put(LineEdit::Push(Line::of(Stream::Out, text)));
+        }
+    }
+
+    /// Writes a line of the console's own.
+    pub(super) fn say(&mut self, text: &str) {
+        self.put(LineEdit::Push(Line::of(Stream::Out, text)));
+    }
+
+    fn put(&mut self, edit: LineEdit) {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner).apply(edit);
+        self.advanced = true;
+    }
+
+    fn finish(&mut self) {
+        let mut edits = Vec::new();
+        if let Some(files) = &mut self.files {
+            files.finish(&mut |edit| edits.push(edit));
+        }
+        for stream in Stream::ALL {
+            self.decoder.finish(stream, &mut |edit| edits.push(edit));
+        }
+        self.apply(edits);
+    }
+
+    fn apply(&mut self, edits: Vec<LineEdit>) {
+        for edit in edits {
+            let edit = match edit {
+                LineEdit::Push(line) => {
+                    if self.files.is_none() && !self.follower.fresh(&line) {
+                        continue;
+                    }
+                    self.notice();
+                    let line = self.masker.line(line);
+                    let facts = self.find(&line);
+                    for sign in self.matcher.read(&line, &facts, self.backlog) {
+                        self.keep(EventKind::Sign(sign));
+                    }
+                    LineEdit::Push(line)
+                }
+                LineEdit::Live(stream, line) => {
+                    let line = line.map(|l| self.masker.line(l));
+                    if let Some(line) = &line {
+                        self.find(line);
+                    }
+                    LineEdit::Live(stream, line)
+                }
+            };
+            self.put(edit);
+        }
+    }
+
+    /// What the engine's grammar finds in a line; it is kept to be told.
+    fn find(&mut self, line: &Line) -> Vec<LineFact> {
+        // What Ray's files held before may be of an earlier server.
+        if self.files.is_some() && self.backlog {
+            return Vec::new();
+        }
+        let text = line.plain();
+        let facts = self.matcher.settle(&text, grammar::read(&text));
+        for fact in &facts {
+            self.keep(EventKind::Line(fact.clone()));
+        }
+        facts
+    }
+
+    /// Keeps what a line says until the queue has room. Bars and failure lines may be many and each is worth little: they make room for the rest.
+    fn keep(&mut self, found: EventKind) {
+        if self.findings.len() == FINDINGS {
+            let bar = |f: &EventKind| {
+                matches!(
+                    f,
+                    EventKind::Line(LineFact::Bar { .. } | LineFact::Download { .. } | LineFact::Rank(_))
+                )
+            };
+            let failure = |f: &EventKind| matches!(f, EventKind::Line(LineFact::Failure(_)));
+            let place = self.findings.iter().position(bar);
+            let place = place.or_else(|| self.findings.iter().rposition(failure));
+            let place = place.or_else(|| self.findings.iter().position(|f| matches!(f, EventKind::Line(_))));
+            self.findings.remove(place.unwrap_or(0));
+        }
+        self.findings.push_back(found);
+    }
+
+    /// Tells what was found, as far as the queue has room; the rest stays for the next time.
+    pub(super) fn offer(&mut self, feed: &Feed, node: NodeId) {
+        let source = Source::Node(node);
+        while let Some(found) = self.findings.pop_front() {
+            if !feed.offer(source, found.clone()) {
+                self.findings.push_front(found);
+                break;
+            }
+        }
+        if self.advanced {
+            let (seq, dropped) = {
+                let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+                (log.next_seq(), log.dropped())
+            };
+            self.advanced = !feed.offer(source, EventKind::LogAdvanced { seq, dropped });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::time::Duration;
+
+    use bytes::Bytes;
+
+    use crate::domain::sign::SignKind;
+    use crate::domain::{Role, Wall};
+    use crate::log::Ring;
+    use crate::probe::logs::Place;
+
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(10);
+
+    fn chunk(text: &'static str, dropped: u64) -> Chunk {
+        Chunk {
+            stream: ssh::Stream::Out,
+            bytes: Bytes::from_static(text.as_bytes()),
+            dropped,
+        }
+    }
+
+    fn node_log(place: Place) -> NodeLog {
+        let config = crate::config::parse(crate::config::EXAMPLE, "config.example.toml").unwrap();
+        NodeLog::new(Follower::new(place), Matcher::new(&config, Role::Head))
+    }
+
+    fn lines(log: &SharedLog) -> Vec<String> {
+        log.lock().unwrap().last(10).map(Line::plain).collect()
+    }
+
+    #[test]
+    fn lost_bytes_stand_in_the_log_and_a_file_is_not_taken_up_before_them() {
+        let log = SharedLog::new(Mutex::new(Ring::new(1 << 16)));
+        let masker = Masker::default();
+        let mut node = node_log(Place::File { path: "/x".into() });
+        node.follower.command(LIMIT);
+        let mut reader = Reader::new(&log, &masker, &mut node, false);
+        reader.take(&chunk("@@ from 0 7 0 \none\nhalf", 0));
+        reader.take(&chunk("rest\ntwo\n", 100));
+        reader.end(107, true);
+        let lost = |n: u32| format!("… {n} bytes of the log were lost here: they came faster than they could be read");
+        assert_eq!(lines(&log), ["one", "half", &lost(100), "rest", "two", &lost(7)]);
+        // "one\n" + "half" + 100 + "rest\n" + "two\n" + 7
+        assert_eq!(node.follower.command(LIMIT).line(), "log.file /x 124 524288 7");
+    }
+
+    #[test]
+    fn a_line_that_the_end_of_the_connection_tore_comes_again_whole() {
+        let log = SharedLog::new(Mutex::new(Ring::new(1 << 16)));
+        let masker = Masker::default();
+        let mut node = node_log(Place::Container {
+            docker: "docker".into(),
+            name: "c".into(),
+        });
+        for (text, well) in [
+            (
+                "2026-11-29T17:04:55.000000001Z one\n2026-11-29T17:04:55.000000002Z tw",
+                false,
+            ),
+            (
+                "2026-11-29T17:04:55.000000001Z one\n2026-11-29T17:04:55.000000002Z two\n2026-11-29T17:04:55.000000003Z end",
+                true,
+            ),
+        ] {
+            node.follower.command(LIMIT);
+            let mut reader = Reader::new(&log, &masker, &mut node, false);
+            reader.take(&chunk(text, 0));
+            reader.end(0, well);
+        }
+        assert_eq!(lines(&log), ["one", "two", "end"]);
+    }
+
+    #[test]
+    fn what_may_be_why_is_told_with_the_time_of_its_line_though_bars_and_failures_flood() {
+        let log = SharedLog::new(Mutex::new(Ring::new(1 << 16)));
+        let masker = Masker::default();
+        let mut node = node_log(Place::Container {
+            docker: "docker".into(),
+            name: "c".into(),
+        });
+        node.follower.command(LIMIT);
+        let mut reader = Reader::new(&log, &masker, &mut node, false);
+        reader.take(&chunk(
+            "2026-11-29T17:04:55.000000001Z torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n",
+            0,
+        ));
+        for n in 0..2 * FINDINGS {
+            let text = format!("2026-11-29T17:04:56.{n:09}Z ValueError: number {n}\n");
+            reader.take(&Chunk {
+                bytes: Bytes::from(text),
+                ..chunk("", 0)
+            });
+        }
+        let (feed, mut queue) = Feed::new(crate::node::feed::Clock::start());
+        reader.offer(&feed, NodeId(0));
+        let mut signs = Vec::new();
+        while let Ok(event) = queue.try_recv() {
+            if let EventKind::Sign(sign) = event.kind {
+                signs.push(sign);
+            }
+        }
+        let first = &signs[0];
+        assert_eq!(first.what, SignKind::Rule("gpu-out-of-memory".into()));
+        assert_eq!(first.written, Some(Wall(1_795_971_895_000)));
+        assert_eq!(first.fields, [("wanted".to_owned(), "2.00 GiB".to_owned())]);
+        let unknown: Vec<u64> = signs.iter().skip(1).map(|s| s.times).collect();
+        assert_eq!(unknown, [1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64, 128, 256, 512]);
+    }
+}

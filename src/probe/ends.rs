@@ -1,0 +1,113 @@
+//! How a container ended, from the events that Docker's engine still knows: also of one that was removed with its end (`docker run --rm`), of which
+//! nothing else is left.
+
+use std::time::Duration;
+
+use crate::domain::command::{Command, Output, program};
+
+/// How far back an end is looked for. The engine keeps its last 256 events (moby's `eventsLimit`).
+const BACK: &str = "24h";
+
+/// Most bytes of an answer: an engine's list of events is not longer.
+const BYTES: usize = 64 * 1024;
+
+/// What Docker tells of an end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct End {
+    /// When, in nanoseconds since 1970 by the node's clock.
+    pub at: u64,
+    /// Exit code, where it was told.
+    pub code: Option<i32>,
+    /// Whether the kernel killed something in the container for memory in that life of it.
+    pub oom: bool,
+}
+
+/// Asks for the events of a container, by id.
+#[must_use]
+pub fn command(docker: &str, id: &str, limit: Duration) -> Command {
+    let options = [
+        "events",
+        "--since",
+        BACK,
+        // Until now, so that it ends.
+        "--until",
+        "0s",
+        "--filter",
+        "event=start",
+        "--filter",
+        "event=oom",
+        "--filter",
+        "event=die",
+        "--format",
+        "{{.TimeNano}} {{.Action}} {{.Actor.Attributes.exitCode}}",
+        "--filter",
+    ];
+    let words = program(docker).chain(options.map(str::to_owned));
+    let mut command = Command::argv(words.chain([format!("container={id}")]), limit);
+    command.limit.bytes = BYTES;
+    command
+}
+
+/// Reads the last end.
+#[must_use]
+pub fn parse(output: &Output) -> Option<End> {
+    let text = output.text();
+    let mut oom = false;
+    let mut last = None;
+    for line in text.lines() {
+        let mut words = line.split_whitespace();
+        let (Some(at), Some(action)) = (words.next().and_then(|w| w.parse().ok()), words.next()) else {
+            continue;
+        };
+        match action {
+            "start" => oom = false,
+            "oom" => oom = true,
+            "die" => {
+                let code = words.next().and_then(|w| w.parse().ok());
+                last = Some(End { at, code, oom });
+            }
+            _ => {}
+        }
+    }
+    last
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::domain::command::Exit;
+
+    use super::*;
+
+    fn said(text: &str) -> Output {
+        Output {
+            stdout: text.as_bytes().to_vec(),
+            stderr: Vec::new(),
+            dropped: 0,
+            exit: Exit::Code(0),
+            took: Duration::ZERO,
+        }
+    }
+
+    #[test]
+    fn the_last_end_counts_with_what_happened_in_that_life() {
+        let text = "1796000000000000001 start \n1796000000000000002 oom <no value>\n1796000000000000003 die 137\n";
+        let end = |at, code, oom| Some(End { at, code, oom });
+        assert_eq!(parse(&said(text)), end(1_796_000_000_000_000_003, Some(137), true));
+        let again = format!("{text}1796000000000000004 start\n1796000000000000005 die 1\n");
+        assert_eq!(parse(&said(&again)), end(1_796_000_000_000_000_005, Some(1), false));
+        let odd = "Error response from daemon: x\n17960 die <no value>\n";
+        assert_eq!(parse(&said(odd)), end(17960, None, false));
+        assert_eq!(parse(&said("1796 start\n")), None);
+        assert_eq!(parse(&said("")), None);
+    }
+
+    #[test]
+    fn the_command_asks_for_one_container_and_ends() {
+        let line = command("sudo -n docker", "3f9a", Duration::from_secs(10)).line();
+        assert!(
+            line.starts_with("sudo -n docker events --since 24h --until 0s "),
+            "{line}"
+        );
+        assert!(line.ends_with(" --filter 'container=3f9a'"), "{line}");
+    }
+}

@@ -1,0 +1,57 @@
+//! The files that Ray's workers on a node write, and the events that Docker's engine remembers.
+
+use crate::probe::ends;
+
+use super::answer::Answer;
+use super::clock::Moment;
+use super::world::World;
+use super::world::host::Container;
+use super::world::script::pid;
+
+/// Most lines of a log that are looked through for a worker's.
+const LINES: usize = 10_000;
+
+/// What a worker's file holds: the lines that the driver prints of it, without the prefix that says whose they are there. They stand there at once; a demo's
+/// driver is never silent for long.
+pub fn files(world: &World, container: &Container, now: Moment) -> Answer {
+    let address = &container.address;
+    let mark = format!("pid={}, ip={address})", pid::RANK);
+    let mut text = ":job_id:01000000\n:actor_name:RayWorkerWrapper\n".to_owned();
+    for head in world.hosts.iter().flat_map(|h| &h.containers) {
+        let (lines, _) = head.log.read(0, now, LINES);
+        for line in lines {
+            if let Some((_, said)) = line.text.split_once(&mark) {
+                text.push_str(said.trim_start_matches("\u{1b}[0m").trim_start());
+                text.push('\n');
+            }
+        }
+    }
+    let file = format!("worker-{}-01000000-{}.out", "5d".repeat(28), pid::RANK);
+    let raylet = "[state-dump] NodeManager: 1 worker registered\n";
+    let out = format!(
+        "@@ file raylet.err {}\n{raylet}@@ file {file} {}\n{text}",
+        raylet.len(),
+        text.len()
+    );
+    Answer::Silence {
+        out,
+        err: String::new(),
+    }
+}
+
+/// The end of a container, for `docker events` as [`ends::command`] asks; nothing where it runs.
+pub fn events(world: &World, node: usize, words: &[String], now: Moment) -> Answer {
+    let id = words.iter().rev().find_map(|w| w.strip_prefix("container="));
+    let asked = id.map(|id| ends::command("docker", id, std::time::Duration::ZERO).line());
+    if asked.as_deref() != Some(format!("docker events {}", crate::domain::command::quote_all(words)).as_str()) {
+        return Answer::unknown("docker events");
+    }
+    let ended = world
+        .hosts
+        .get(node)
+        .and_then(|h| h.containers.iter().find(|c| Some(c.id.as_str()) == id))
+        .and_then(|c| c.end)
+        .filter(|end| end.at <= now);
+    let text = ended.map(|end| format!("{}000000000 die {}\n", world.calendar.unix_seconds(end.at), end.code));
+    Answer::now(text.unwrap_or_default(), "", 0)
+}
