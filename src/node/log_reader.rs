@@ -51,11 +51,12 @@ impl Files {
     fn feed(&mut self, bytes: &[u8], sink: &mut impl FnMut(LineEdit)) {
         let open = &mut self.open;
         self.pieces.feed(bytes, &mut |file, piece| {
-            if open.len() >= FILES && !open.contains_key(file) {
-                if let Some((_, (mut owner, mut decoder))) = open.pop_first() {
-                    let stream = owner.stream;
-                    decoder.finish(stream, &mut |edit| owned(&mut owner, edit, sink));
-                }
+            if open.len() >= FILES
+                && !open.contains_key(file)
+                && let Some((_, (mut owner, mut decoder))) = open.pop_first()
+            {
+                let stream = owner.stream;
+                decoder.finish(stream, &mut |edit| owned(&mut owner, edit, sink));
             }
             let (owner, decoder) = open
                 .entry(file.to_owned())

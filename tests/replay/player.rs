@@ -71,6 +71,7 @@ impl Player {
             restarts: 0,
             started_at: None,
             ours: None,
+            labels: std::collections::BTreeMap::new(),
             pid: None,
         };
         let containers = Facts::Containers(ContainerFacts {
