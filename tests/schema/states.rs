@@ -174,6 +174,7 @@ fn failed() -> State {
         up_seconds: None,
         restarts: 3,
         ours: None,
+        labels: std::collections::BTreeMap::new(),
         pid: None,
     };
     let odd = Container {
@@ -308,6 +309,7 @@ pub fn whole() -> State {
         seq: 9,
         dropped: 2,
         at: Some(ago(1).stamp),
+        ..LogMeta::default()
     };
     membership(&mut state);
     serving(&mut state);

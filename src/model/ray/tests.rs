@@ -62,6 +62,7 @@ impl Told {
             up_seconds: Some(60),
             restarts: 0,
             ours: None,
+            labels: std::collections::BTreeMap::new(),
             pid: Some(100),
         };
         let containers = vec![container];
