@@ -28,6 +28,8 @@ mod relay;
 mod resume;
 #[path = "lab/job/script.rs"]
 mod script;
+#[path = "lab/job/sources.rs"]
+mod sources;
 #[path = "lab/job/vllm_ray.rs"]
 mod vllm_ray;
 #[path = "lab/job/way_in.rs"]
@@ -45,7 +47,7 @@ fn the_lab() {
         return;
     }
     let lab = Lab::up();
-    let jobs: [(&str, Job); 14] = [
+    let jobs: [(&str, Job); 16] = [
         ("an unknown host key is named with its cure", logins::unknown_host_key),
         ("a refused key is named with its hop and its cure", logins::refused_key),
         ("hosts that can't be logged in to", way_in::refused),
@@ -56,6 +58,8 @@ fn the_lab() {
             "membership: a wrong address, a host without power",
             members::told_as_it_is,
         ),
+        ("logs: the newest container of a pattern, and its end", sources::pattern),
+        ("logs: a silent driver's worker shows its own", sources::silent_driver),
         ("links: silence and a reset are shown", links::shown),
         (
             "vllm-ray: killed in mid-load, adopted, measured, stopped, served again",

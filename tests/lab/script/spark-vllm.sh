@@ -21,6 +21,7 @@ container() { # RAY_START_ARGUMENTS...
   docker run -d --name "$NAME" --network host --gpus all --shm-size 16g --ulimit memlock=-1 --cap-add IPC_LOCK \
     -e VLLM_HOST_IP="$(address_of $INTERFACE)" -e NCCL_SOCKET_IFNAME=$INTERFACE -e GLOO_SOCKET_IFNAME=$INTERFACE \
     -e RAY_memory_monitor_refresh_ms=0 ${VLLM_STANDIN_LOAD_S:+-e VLLM_STANDIN_LOAD_S="$VLLM_STANDIN_LOAD_S"} \
+    ${VLLM_STANDIN_FAULT:+-e VLLM_STANDIN_FAULT="$VLLM_STANDIN_FAULT"} \
     --entrypoint ray "$IMAGE" start --block "$@" --num-gpus 1
 }
 
