@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use bringup::config;
+use bringup::diagnose::Rules;
 use bringup::domain::event::{EventKind, Purpose};
 use bringup::domain::link::LinkState;
 use bringup::domain::question::Ask;
@@ -162,6 +163,7 @@ impl Console {
             log: Arc::clone(&log),
             secrets: Arc::new(Secrets::read(&config, std::path::Path::new("/nonexistent"))),
             masker: Arc::new(Masker::default()),
+            rules: Rules::default(),
             config,
         });
         let (tell, told) = watch::channel(Told::default());
