@@ -271,6 +271,7 @@ mod tests {
         state.nodes[0].last_error = Some(LastError {
             error,
             at: state.now.stamp,
+            since: state.now.stamp,
         });
         state.observed.nodes[0].link = LinkState::Connecting;
         let text = text(&state);

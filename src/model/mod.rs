@@ -32,3 +32,4 @@ pub use server::doubt;
 pub use state::{Options, State};
 pub use update::update;
 pub use way::{server_url, tunnel_line};
+pub use why::lost_since;

@@ -1,7 +1,8 @@
 //! The model server: rates from counters, and where it stands.
 
+use std::mem::discriminant;
+
 use crate::domain::effect::Effect;
-use crate::domain::link::LinkState;
 use crate::domain::ray::RayVia;
 use crate::domain::serving::{Health, MetricsSample, ServerFacts, TOKEN_ASKED};
 use crate::domain::{Reading, Stamp};
@@ -12,6 +13,7 @@ use super::load::failures;
 use super::ray;
 use super::schedule::{HEALTH_EVERY, ray_every};
 use super::state::{ServerView, ServingState, State};
+use super::why::lost_since;
 
 /// Takes an answer of the server or of Ray's dashboard.
 pub(super) fn take(state: &mut State, answer: ServerFacts, at: Stamp) {
@@ -141,9 +143,12 @@ pub(super) fn settle(state: &mut State, now: Stamp, effects: &mut Vec<Effect>) {
     if next == ServingState::Ready {
         state.evidence.came_true(state.now);
     }
-    state.server.found = state.server.state == ServingState::Unknown;
+    // Another reason for the same state does not begin it anew.
+    if discriminant(&state.server.state) != discriminant(&next) {
+        state.server.found = state.server.state == ServingState::Unknown;
+        state.server.since = now;
+    }
     state.server.state = next;
-    state.server.since = now;
 }
 
 /// What a person who looks elsewhere wants to know of a change. A state that was found when the console started, or after a gap, is no news.
@@ -264,10 +269,10 @@ pub fn doubt(state: &State, now: Stamp) -> Option<String> {
 fn missing(state: &State, now: Stamp) -> Option<String> {
     for id in state.config.node_ids() {
         let name = state.config.node_name(id);
-        match state.observed.node(id).map(|n| &n.link) {
-            Some(LinkState::Down { .. }) => return Some(format!("{name} can't be reached")),
-            Some(LinkState::Silent { .. }) => return Some(format!("{name} is silent")),
-            Some(LinkState::Idle | LinkState::Connecting | LinkState::Asking | LinkState::Up) | None => {}
+        if lost_since(state, id).is_some() {
+            let silent = state.observed.node(id).is_some_and(|n| n.link.usable());
+            let what = if silent { "is silent" } else { "can't be reached" };
+            return Some(format!("{name} {what}"));
         }
     }
     let seen = &state.observed.ray;

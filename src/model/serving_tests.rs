@@ -5,14 +5,14 @@ use std::sync::Arc;
 use super::update::update;
 use crate::config::{self, EXAMPLE};
 use crate::domain::event::{Event, EventKind};
-use crate::domain::link::LinkState;
+use crate::domain::link::{LinkError, LinkErrorKind, LinkState};
 use crate::domain::serving::{Health, MetricsOf, MetricsSample, ServerFacts};
 use crate::domain::{Now, Source, Stamp, Wall};
 use crate::engine::metrics::sample;
 use crate::measure::Quantile;
 use crate::measure::window::ONE_SCRAPE;
 use crate::model::state::ServingState;
-use crate::model::{Options, State, doubt};
+use crate::model::{Options, State, doubt, lost_since};
 
 const IDLE: &str = include_str!("../../tests/fixtures/metrics/vllm-0.32-idle.txt");
 const AFTER: &str = include_str!("../../tests/fixtures/metrics/vllm-0.32-after.txt");
@@ -200,4 +200,46 @@ fn the_watch_starts_anew_with_another_server() {
     heard.scrape(40, Ok(streaming(20.0)));
     heard.scrape(41, Ok(streaming(20.0)));
     assert_eq!((heard.0.server.state.word(), heard.doubt()), ("ready", None));
+}
+
+#[test]
+fn a_node_that_is_lost_stays_lost_through_every_try_to_reach_it() {
+    let mut heard = Heard::new();
+    let worker = heard.0.config.node_ids().nth(1).unwrap();
+    heard.scrape(1, Ok(streaming(9.0)));
+    assert_eq!(heard.0.server.state, ServingState::Ready);
+    let error = LinkError {
+        kind: LinkErrorKind::Lost,
+        text: "no sign of life".to_owned(),
+        fix: None,
+    };
+    let down = |since, retry_at| LinkState::Down {
+        error: error.clone(),
+        since: Stamp(since),
+        retry_at: Some(Stamp(retry_at)),
+    };
+    let mut last = 1;
+    let seen = [
+        (4, LinkState::Silent { since: Stamp(1000) }, "spark-2 is silent"),
+        (14, down(14_000, 16_000), "spark-2 can't be reached"),
+        (16, LinkState::Connecting, "spark-2 can't be reached"),
+        (26, down(26_000, 30_000), "spark-2 can't be reached"),
+        (30, LinkState::Connecting, "spark-2 can't be reached"),
+    ];
+    for (at, link, why) in seen {
+        (last + 1..=at).for_each(|second| heard.scrape(second, Ok(streaming(9.0))));
+        last = at;
+        heard.event(at, Source::Node(worker), EventKind::Link(link));
+        assert_eq!(
+            heard.0.server.state,
+            ServingState::Degraded(why.to_owned()),
+            "at {at} s"
+        );
+        assert_eq!(heard.0.server.since, Stamp(4000), "at {at} s");
+        assert_eq!(lost_since(&heard.0, worker), Some(Stamp(1000)), "at {at} s");
+    }
+    heard.event(31, Source::Node(worker), EventKind::Link(LinkState::Up));
+    heard.scrape(31, Ok(streaming(10.0)));
+    assert_eq!(heard.0.server.state, ServingState::Ready);
+    assert_eq!(lost_since(&heard.0, worker), None);
 }

@@ -174,6 +174,8 @@ pub struct LastError {
     pub error: LinkError,
     /// When it was found.
     pub at: Stamp,
+    /// Since when there has been no connection: tries that fail in between do not begin it anew.
+    pub since: Stamp,
 }
 
 /// Where a node's log stands.

@@ -158,11 +158,9 @@ fn take_link(state: &mut State, source: Source, link: LinkState) {
     let now = state.now.stamp;
     match source {
         Source::Hop(hop) => {
-            if let Some(slot) = state.hops.get_mut(hop.index()) {
+            if let (Some(slot), Some(last)) = (state.hops.get_mut(hop.index()), state.hop_errors.get_mut(hop.index())) {
+                *last = why::last_error(last.take(), slot, &link, now);
                 *slot = link;
-            }
-            if let (Some(last), Some(link)) = (state.hop_errors.get_mut(hop.index()), state.hops.get(hop.index())) {
-                *last = why::last_error(last.take(), link, now);
             }
         }
         Source::Node(node) => {
@@ -172,7 +170,7 @@ fn take_link(state: &mut State, source: Source, link: LinkState) {
             ) else {
                 return;
             };
-            view.last_error = why::last_error(view.last_error.take(), &link, now);
+            view.last_error = why::last_error(view.last_error.take(), &seen.link, &link, now);
             view.linked_at = linked_at(view.linked_at, &link, now);
             let usable = link.usable();
             match (usable, view.watch) {

@@ -62,15 +62,42 @@ impl State {
     }
 }
 
-/// Why a connection was down last, after it changed.
-pub(super) fn last_error(before: Option<LastError>, link: &LinkState, now: Stamp) -> Option<LastError> {
+/// Why a connection was down last, after it changed from `old` to `link`.
+pub(super) fn last_error(
+    before: Option<LastError>,
+    old: &LinkState,
+    link: &LinkState,
+    now: Stamp,
+) -> Option<LastError> {
     match link {
         LinkState::Up | LinkState::Silent { .. } => None,
         LinkState::Idle | LinkState::Connecting | LinkState::Asking => before,
-        LinkState::Down { error, .. } => Some(LastError {
-            error: error.clone(),
-            at: now,
-        }),
+        LinkState::Down { error, since, .. } => {
+            let since = match (before, old) {
+                (Some(before), _) => before.since,
+                // It was lost with its last sign of life, and not when that was sure.
+                (None, LinkState::Silent { since }) => *since,
+                (None, _) => *since,
+            };
+            Some(LastError {
+                error: error.clone(),
+                at: now,
+                since,
+            })
+        }
+    }
+}
+
+/// Since when there is no connection to a node that was or should be there; `None` while it is up, or was not tried to its end yet.
+#[must_use]
+pub fn lost_since(state: &State, node: NodeId) -> Option<Stamp> {
+    let last = state.nodes.get(node.index()).and_then(|n| n.last_error.as_ref());
+    match &state.observed.node(node)?.link {
+        LinkState::Up => None,
+        LinkState::Silent { since } => Some(*since),
+        LinkState::Down { since, .. } => Some(last.map_or(*since, |l| l.since)),
+        // Where it is tried again, nothing says yet that it answers.
+        LinkState::Idle | LinkState::Connecting | LinkState::Asking => last.map(|l| l.since),
     }
 }
 
@@ -112,13 +139,13 @@ mod tests {
     fn a_cause_stays_until_the_connection_is_up() {
         let config = config::parse(EXAMPLE, "config.example.toml").unwrap();
         let mut state = State::new(Arc::new(config), Options::default(), Now::default());
-        let down = LinkState::Down {
+        let down = |since| LinkState::Down {
             error: LinkError {
                 kind: LinkErrorKind::Unreachable,
                 text: "it is silent".into(),
                 fix: None,
             },
-            since: Stamp(10),
+            since: Stamp(since),
             retry_at: None,
         };
         let mut stands = |source, stamp, link| {
@@ -133,15 +160,17 @@ mod tests {
                 _ => &state.nodes[0].last_error,
             };
             let why = state.why_absent(HEAD, &state.observed.ray).into_owned();
-            (last.as_ref().map(|l| l.at), why)
+            (last.as_ref().map(|l| (l.at, l.since)), why)
         };
         let (never, lost) = ("not asked yet".to_owned(), "spark-1 can't be reached".to_owned());
         for (source, why, from) in [(Source::Node(HEAD), &lost, 0), (Source::Hop(HopId(0)), &never, 100)] {
             let mut next = |after, link| stands(source, from + after, link);
-            let failed = Some(Stamp(from + 10));
+            let failed = Some((Stamp(from + 10), Stamp(10)));
+            let again = Some((Stamp(from + 25), Stamp(10)));
             assert_eq!(next(1, LinkState::Connecting), (None, never.clone()));
-            assert_eq!(next(10, down.clone()), (failed, why.clone()));
+            assert_eq!(next(10, down(10)), (failed, why.clone()));
             assert_eq!(next(20, LinkState::Connecting), (failed, why.clone()));
+            assert_eq!(next(25, down(25)), (again, why.clone()), "since the first of them");
             assert_eq!(next(30, LinkState::Up), (None, never.clone()));
             assert_eq!(next(40, LinkState::Connecting), (None, never.clone()));
         }

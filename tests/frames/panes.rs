@@ -498,6 +498,7 @@ fn a_node_that_is_tried_again_still_says_why_the_last_try_failed() {
         state.nodes[i].last_error = Some(LastError {
             error: error.clone(),
             at: ago(4).stamp,
+            since: ago(40).stamp,
         });
     }
     let text = shot(&state, &LogWindows::default(), (120, 40)).text();

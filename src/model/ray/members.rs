@@ -6,7 +6,7 @@ use crate::domain::cadence;
 use crate::domain::link::LinkState;
 use crate::domain::ray::{PlacementGroup, RayFacts, RayNode};
 use crate::domain::{NodeId, Now, Stamp};
-use crate::model::State;
+use crate::model::{State, lost_since};
 use crate::plan::stray_of;
 
 /// A node of the config in Ray.
@@ -177,12 +177,11 @@ pub fn silent(state: &State, id: NodeId) -> Option<Silent> {
         })
     };
     match &seen.link {
-        LinkState::Silent { since } | LinkState::Down { since, .. } => ssh(*since),
-        LinkState::Idle | LinkState::Connecting | LinkState::Asking => {
-            // Tried again after it was lost.
-            let last = state.nodes.get(id.index())?.last_error.as_ref()?;
-            ssh(last.at)
-        }
+        LinkState::Silent { .. }
+        | LinkState::Down { .. }
+        | LinkState::Idle
+        | LinkState::Connecting
+        | LinkState::Asking => ssh(lost_since(state, id)?),
         LinkState::Up => {
             let stale = seen.memory.stale(state.now.stamp, cadence::MEMORY_EVERY);
             let since = seen.memory.at().filter(|_| stale)?;

@@ -2,6 +2,7 @@
 
 use crate::domain::NodeId;
 use crate::domain::link::LinkState;
+use crate::model::lost_since;
 use crate::model::state::LastError;
 use crate::view::Scene;
 use crate::view::standing;
@@ -30,6 +31,10 @@ pub(super) fn rows<'a>(scene: &Scene<'a>, id: NodeId, width: u16) -> Vec<Row<'a>
         }
         LinkState::Connecting => {
             row.put(0, format!("connecting to {}", host(scene, id)), look.busy());
+            if let Some(since) = lost_since(scene.state, id) {
+                let age = seconds(scene.now.stamp.since(since));
+                row.put(1, format!("down for {age}"), look.bad());
+            }
             let mut rows = vec![row];
             if let Some(last) = scene.state.nodes.get(id.index()).and_then(|n| n.last_error.as_ref()) {
                 rows.extend(text(&last_try(last, scene), width, look.dim()));
@@ -46,7 +51,8 @@ pub(super) fn rows<'a>(scene: &Scene<'a>, id: NodeId, width: u16) -> Vec<Row<'a>
             vec![row]
         }
         LinkState::Down { error, retry_at, since } => {
-            let age = seconds(scene.now.stamp.since(*since));
+            let since = lost_since(scene.state, id).unwrap_or(*since);
+            let age = seconds(scene.now.stamp.since(since));
             row.put(0, format!("down for {age}"), look.bad());
             row.put(1, retry(*retry_at, scene.now.stamp), look.dim()).right();
             let mut rows = vec![row];
