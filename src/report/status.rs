@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::domain::link::LinkState;
 use crate::domain::{NodeId, Now};
 use crate::model::State;
-use crate::model::state::NodeView;
+use crate::model::state::{LastError, NodeView};
 
 use super::SCHEMA;
 use super::causes::{causes, timestamp as at_wall};
@@ -22,8 +22,8 @@ pub fn status(state: &State, now: Now) -> Value {
         .ssh
         .jump
         .iter()
-        .zip(&state.hops)
-        .map(|(hop, link)| json!({ "name": hop.name, "host": hop.login.host, "link": link_json(link, now) }))
+        .zip(state.hops.iter().zip(&state.hop_errors))
+        .map(|(hop, (link, lost))| json!({ "name": hop.name, "host": hop.login.host, "link": link_json(link, lost.as_ref(), now) }))
         .collect();
     let nodes: Vec<Value> = state
         .config
@@ -51,7 +51,8 @@ pub fn timestamp(now: Now) -> String {
     at_wall(now.wall)
 }
 
-fn link_json(link: &LinkState, now: Now) -> Value {
+/// A connection. Where it is lost, since when: the tries in between do not begin that anew.
+fn link_json(link: &LinkState, lost: Option<&LastError>, now: Now) -> Value {
     match link {
         LinkState::Idle => json!({ "state": "idle" }),
         LinkState::Connecting => json!({ "state": "connecting" }),
@@ -63,7 +64,7 @@ fn link_json(link: &LinkState, now: Now) -> Value {
             "kind": error.kind,
             "error": error.text,
             "fix": error.fix,
-            "for_s": seconds(now.stamp, *since),
+            "for_s": seconds(now.stamp, lost.map_or(*since, |l| l.since)),
             "retries": retry_at.is_some(),
         }),
     }
@@ -83,7 +84,7 @@ fn node_json(state: &State, id: NodeId, now: Now) -> Option<Value> {
         "fabric_address": node.fabric_address,
         "expected_gpus": node.gpus,
         "login": if node.relayed { "jump" } else { "own" },
-        "link": link_json(&seen.link, now),
+        "link": link_json(&seen.link, view.last_error.as_ref(), now),
         "unread": view.unread.iter().map(|(what, u)| json!({ "what": what, "why": u.why, "for_s": seconds(at, u.since) })).collect::<Vec<_>>(),
         "load": load_json(view, state.loads(), now),
         "log": { "lines": view.log.seq, "dropped": view.log.dropped, "age_s": view.log.at.map(|t| seconds(at, t)) },
