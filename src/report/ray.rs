@@ -160,7 +160,8 @@ fn sources(state: &State, now: Stamp) -> Vec<Value> {
 
 fn rank(state: &State, rank: &Rank<'_>, now: Stamp) -> Value {
     json!({
-        "rank": rank.rank,
+        "node_rank": rank.node_rank,
+        "ranks": rank.numbers,
         "node": state.config.node_name(rank.id),
         "container": rank.container.map(|c| c.name.as_str()),
         "runs": rank.runs(),

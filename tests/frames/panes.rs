@@ -10,7 +10,7 @@ use bringup::domain::gpu::GpuFacts;
 use bringup::domain::image::InsideFacts;
 use bringup::domain::intent::Pane;
 use bringup::domain::link::{LinkError, LinkErrorKind, LinkState};
-use bringup::domain::load::LineFact;
+use bringup::domain::load::{LineFact, RankLine};
 use bringup::domain::problem::Problem;
 use bringup::domain::ray::{PlacementGroup, RayNode, RayStatus, RayVia, StatusFailure};
 use bringup::domain::serving::{Health, MetricsOf, MetricsSample, ServeFacts, ServeProcess, ServerFacts};
@@ -331,6 +331,11 @@ fn ranks() -> State {
             up_seconds: Some(400),
         }],
     });
+    let line = RankLine {
+        rank: Some(0),
+        ..RankLine::default()
+    };
+    state.nodes[0].load.line(LineFact::Rank(line), ago(300).stamp);
     state.observed.nodes[1].containers = read(ContainerFacts::default());
     state
 }

@@ -13,15 +13,17 @@ const NO_RAY: [&str; 2] = ["--nnodes", "--no-ray"];
 pub struct Ranks<'a> {
     /// How it is known.
     pub why: String,
-    /// One a node, in the config's order.
+    /// One entry a node, in the config's order.
     pub ranks: Vec<Rank<'a>>,
 }
 
-/// One rank.
+/// What runs of the server on one node.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rank<'a> {
-    /// Its number: the head's is told by its command line, a worker's is its place in the config.
-    pub rank: u32,
+    /// The node's number among the nodes: the head's is told by its command line, a worker's is its place in the config.
+    pub node_rank: u32,
+    /// Ranks that the node's own log names, in order; empty where it names none.
+    pub numbers: Vec<u32>,
     /// Where.
     pub id: NodeId,
     /// Its container, where one of the configured name is known.
@@ -33,6 +35,24 @@ pub struct Rank<'a> {
 }
 
 impl Rank<'_> {
+    /// The ranks in words: `rank 0`, `ranks 0-7`, else the node's number, `node rank 1`.
+    #[must_use]
+    pub fn words(&self) -> String {
+        match self.numbers.as_slice() {
+            [] => format!("node rank {}", self.node_rank),
+            [one] => format!("rank {one}"),
+            [first, .., last]
+                if last.saturating_sub(*first).saturating_add(1) == u32::try_from(self.numbers.len()).unwrap_or(0) =>
+            {
+                format!("ranks {first}-{last}")
+            }
+            some => {
+                let words: Vec<String> = some.iter().map(u32::to_string).collect();
+                format!("ranks {}", words.join(","))
+            }
+        }
+    }
+
     /// Whether its container runs.
     #[must_use]
     pub fn runs(&self) -> bool {
@@ -66,7 +86,7 @@ pub fn ranks(state: &State) -> Option<Ranks<'_>> {
     })
 }
 
-fn rank_of(state: &State, id: NodeId, rank: u32) -> Rank<'_> {
+fn rank_of(state: &State, id: NodeId, node_rank: u32) -> Rank<'_> {
     let seen = state.observed.node(id);
     let name = &state.config.container.name;
     let container = seen.and_then(|n| n.containers.value()).and_then(|c| c.named(name));
@@ -77,8 +97,18 @@ fn rank_of(state: &State, id: NodeId, rank: u32) -> Rank<'_> {
         let own = |p: &&crate::domain::gpu::GpuProcess| p.container.as_deref() == Some(container.id.as_str());
         gpus.computing().filter(own).count()
     });
+    let named = state.nodes.get(id.index()).map(|n| n.load.ranks.as_slice());
+    let mut numbers: Vec<u32> = named
+        .unwrap_or_default()
+        .iter()
+        .filter(|r| r.address.is_none())
+        .filter_map(|r| r.number)
+        .collect();
+    numbers.sort_unstable();
+    numbers.dedup();
     Rank {
-        rank,
+        node_rank,
+        numbers,
         id,
         container,
         processes,
@@ -152,5 +182,24 @@ mod tests {
         let ranked = process("vllm serve m --nnodes 2 --node-rank 1");
         assert_eq!(option(&ranked, "--node-rank"), Some("1"));
         assert_eq!(option(&process("vllm serve --node-rank"), "--node-rank"), None);
+    }
+
+    #[test]
+    fn ranks_are_named_as_far_as_they_are_known() {
+        let words = |numbers: &[u32]| {
+            let rank = Rank {
+                node_rank: 1,
+                numbers: numbers.to_vec(),
+                id: NodeId(1),
+                container: None,
+                processes: None,
+                up_seconds: None,
+            };
+            rank.words()
+        };
+        assert_eq!(words(&[]), "node rank 1");
+        assert_eq!(words(&[3]), "rank 3");
+        assert_eq!(words(&[4, 5, 6, 7]), "ranks 4-7");
+        assert_eq!(words(&[0, 2]), "ranks 0,2");
     }
 }

@@ -39,7 +39,7 @@ fn one<'a>(scene: &Scene<'a>, rank: &Rank<'a>) -> Line<'a> {
     let name = scene.state.config.node_name(rank.id);
     row.put(
         0,
-        format!("{} rank {}  {name}", mark.glyph(), rank.rank),
+        format!("{} {name}  {}", mark.glyph(), rank.words()),
         mark.style(look),
     );
     if let Some(silent) = silent {
