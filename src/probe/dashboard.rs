@@ -87,3 +87,19 @@ fn node(value: &Value) -> Option<RayNode> {
     }
     Some(node)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_come_from_the_answer_and_its_head() {
+        let body = br#"{"version": "4", "ray_version": "2.60.0", "ray_commit": "b7f4259e", "session_name": "session_2026-11-29_17-16-29_138076_1"}"#;
+        assert_eq!(version(body).as_deref(), Some("2.60.0"));
+        assert_eq!(version(b"404: Not Found"), None);
+        assert_eq!(python("Python/3.11 aiohttp/3.14.5").as_deref(), Some("3.11"));
+        for other in ["uvicorn", "Python/", "Python/3.11;rm", ""] {
+            assert_eq!(python(other), None, "{other}");
+        }
+    }
+}

@@ -4,7 +4,7 @@ use bringup::domain::command::Exit;
 use bringup::domain::event::{Facts, ProbeId, Subject};
 use bringup::domain::gpu::{Gpu, GpuProcess};
 use bringup::log::{Decoder, Line, LineEdit, Masker, Stream};
-use bringup::probe::{self, dashboard, prometheus};
+use bringup::probe::{self, dashboard, prometheus, ray_status};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -143,6 +143,26 @@ fn fixtures_cut_anywhere_are_read_without_a_panic() {
                     }
                 }
             }
+        }
+    }
+}
+
+/// A cut `ray status` is silent, or counts what the whole one counts.
+#[test]
+fn a_cut_ray_status_counts_all_or_nothing() {
+    for case in cases("ray-status") {
+        let text = case.text("stdout");
+        let whole = ray_status::status(&text);
+        for (end, _) in text.char_indices() {
+            let Some(part) = ray_status::status(&text[..end]) else {
+                continue;
+            };
+            let whole = whole.as_ref().unwrap();
+            assert_eq!(
+                (part.nodes, part.gpus, &part.devices, &part.failures),
+                (whole.nodes, whole.gpus, &whole.devices, &whole.failures),
+                "cut at {end}"
+            );
         }
     }
 }

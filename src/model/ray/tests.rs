@@ -6,16 +6,17 @@ use crate::config::{self, EXAMPLE};
 use crate::domain::container::{Container, ContainerFacts, ContainerState};
 use crate::domain::effect::Effect;
 use crate::domain::event::{Event, EventKind, Facts, ProbeId};
-use crate::domain::gpu::{Gpu, GpuFacts};
+use crate::domain::gpu::{Gpu, GpuFacts, GpuProcess};
 use crate::domain::image::{ImageFacts, InsideFacts};
 use crate::domain::link::LinkState;
 use crate::domain::memory::MemoryFacts;
-use crate::domain::ray::{RayFacts, RayNode, RayStatus, RayVia};
-use crate::domain::serving::{ServerFacts, ServerProbe};
+use crate::domain::ray::{PlacementGroup, RayFacts, RayNode, RayStatus, RayVia};
+use crate::domain::serving::{ServeFacts, ServeProcess, ServerFacts, ServerProbe};
 use crate::domain::{NodeId, Now, Source, Stamp, Wall};
 use crate::model::{Options, State, update};
 
 use super::members::{self, SilentBy, Standing};
+use super::ranks;
 
 const HEAD: NodeId = NodeId(0);
 const WORKER: NodeId = NodeId(1);
@@ -308,4 +309,69 @@ fn images_that_differ_are_asked_for_their_versions_before_a_start() {
     told.facts(1000, WORKER, image("i3", "other"));
     assert_eq!(asked(&mut told, 1250), [true, true]);
     assert_eq!(asked(&mut told, 1500), [false, false]);
+}
+
+#[test]
+fn a_server_without_ray_has_ranks_and_no_membership() {
+    let mut told = Told::new();
+    assert_eq!(ranks::ranks(&told.0), None);
+    let process = ServeProcess {
+        pid: 7,
+        mark: None,
+        command: "vllm serve m --nnodes 2 --node-rank 0 --master-addr 192.168.200.12".to_owned(),
+        up_seconds: Some(60),
+    };
+    let processes = vec![process];
+    told.facts(1000, HEAD, Facts::Serve(ServeFacts { processes }));
+    let held = GpuProcess {
+        pid: 3141,
+        name: "VLLM::Worker_TP0".to_owned(),
+        memory: None,
+        container: Some("c1".to_owned()),
+        draws: false,
+    };
+    let gpus = GpuFacts {
+        gpus: vec![Gpu::default()],
+        processes: vec![held],
+        ..GpuFacts::default()
+    };
+    told.facts(1000, HEAD, Facts::Gpus(gpus));
+    let found = ranks::ranks(&told.0).unwrap();
+    assert_eq!(found.why, "the server runs with --nnodes 2");
+    let seen: Vec<_> = found
+        .ranks
+        .iter()
+        .map(|r| (r.node_rank, r.runs(), r.processes))
+        .collect();
+    assert_eq!(seen, [(0, true, Some(1)), (1, false, None)]);
+    assert_eq!(found.ranks[0].up_seconds, Some(60));
+}
+
+#[test]
+fn a_group_that_waits_tells_what_for_since_when_and_where_nobody_is() {
+    let mut told = Told::new();
+    let bundle = |words: &[(&str, f64)]| words.iter().map(|(k, n)| ((*k).to_owned(), *n)).collect();
+    let group = |id: &str, asked_ms| PlacementGroup {
+        id: id.to_owned(),
+        state: "PENDING".to_owned(),
+        bundles: vec![
+            bundle(&[("GPU", 1.0), ("node:192.168.50.192", 0.001)]),
+            bundle(&[("GPU", 1.0)]),
+        ],
+        asked_ms,
+        infeasible: true,
+    };
+    let mut ray = whole();
+    ray.pending = vec![group("told", Some(1_000_000)), group("seen", None)];
+    told.dashboard(10_000, Ok(ray.clone()));
+    told.dashboard(310_000, Ok(ray));
+    let now = told.0.now;
+    let waits = members::waits(&told.0, now);
+    let since: Vec<_> = waits
+        .iter()
+        .map(|w| w.since.map(|s| (s.ago.as_secs(), s.by_ray)))
+        .collect();
+    assert_eq!(since, [Some((310, true)), Some((300, false))]);
+    assert_eq!(waits[0].nowhere, ["192.168.50.192"]);
+    assert_eq!(waits[0].group.wants(), "1 x GPU 1 on 192.168.50.192, 1 x GPU 1");
 }
