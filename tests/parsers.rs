@@ -8,6 +8,8 @@
     reason = "helpers of tests stop where their input is not as it should be"
 )]
 
+#[path = "parsers/captured.rs"]
+mod captured;
 #[path = "parsers/cases.rs"]
 mod cases;
 #[path = "parsers/properties.rs"]

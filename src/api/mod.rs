@@ -7,6 +7,8 @@
 //! refuses is told apart from a tunnel that is down; the API key goes to the model server only, and into no text.
 
 pub mod answers;
+#[cfg(test)]
+mod captured;
 pub mod chunk;
 pub mod client;
 pub mod connect;

@@ -6,6 +6,8 @@
 //! its readings; which probe is due is decided here, the actors only run them.
 
 pub mod bench;
+#[cfg(test)]
+mod captured_tests;
 mod causes;
 mod commands;
 pub mod facts;

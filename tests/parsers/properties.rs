@@ -129,13 +129,19 @@ fn fixtures_cut_anywhere_are_read_without_a_panic() {
         for case in cases(group) {
             for name in ["stdout", "stderr", "input"] {
                 let bytes = case.read(name).unwrap_or_default();
+                // A decoder that is fed byte by byte stands at every cut, one after the other.
+                if group == "log" {
+                    drop(decode(bytes.chunks(1)));
+                    continue;
+                }
                 for end in 0..bytes.len() {
                     let part = &bytes[..end];
                     match group {
                         "dashboard" => drop(dashboard::parse(part)),
                         "groups" => drop(dashboard::groups(part)),
                         "prometheus" => drop(prometheus::parse(&String::from_utf8_lossy(part))),
-                        "log" => drop(decode([part])),
+                        // `a_cut_answer_of_a_node_is_silent_or_right` reads those, and looks at what they come to.
+                        "node" if name == "stdout" => break,
                         _ => {
                             let probe = PROBES.iter().find(|(g, _)| *g == group).unwrap().1;
                             let _ = probe::parse(probe, &output(part.to_vec(), Vec::new(), Exit::TimedOut));

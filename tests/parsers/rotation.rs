@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bringup::probe::logs::{Follower, Place};
 
-use crate::scripts::shells;
+use crate::scripts::each_shell;
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -73,14 +73,14 @@ fn append(path: &Path, text: &str) -> File {
 
 #[test]
 fn a_file_that_another_one_replaces_is_read_to_its_end_first() {
-    for shell in shells() {
+    each_shell(|_, shell| {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("run one.log");
         let mut follower = Follower::new(Place::File {
             path: path.to_str().unwrap().to_owned(),
         });
         let mut held = append(&path, "one\ntwo\n");
-        let mut run = Run::start(&shell, &mut follower);
+        let mut run = Run::start(shell, &mut follower);
         run.read(&mut follower, Some("two\n"));
         // Whose log is renamed writes on until it opens the new one.
         fs::rename(&path, folder.path().join("run one.log.1")).unwrap();
@@ -89,7 +89,7 @@ fn a_file_that_another_one_replaces_is_read_to_its_end_first() {
         held.write_all(b"four\n").unwrap();
         append(&path, "five\n");
         let mut all = run.end(&mut follower);
-        let mut run = Run::start(&shell, &mut follower);
+        let mut run = Run::start(shell, &mut follower);
         run.read(&mut follower, Some("five\n"));
         append(&path, "six\n");
         run.read(&mut follower, Some("six\n"));
@@ -100,11 +100,11 @@ fn a_file_that_another_one_replaces_is_read_to_its_end_first() {
         // Rotated while nobody read.
         append(&path, "seven\n");
         fs::rename(&path, folder.path().join("run one.log.1")).unwrap();
-        let mut run = Run::start(&shell, &mut follower);
+        let mut run = Run::start(shell, &mut follower);
         run.read(&mut follower, Some("seven\n"));
         append(&path, "eight\n");
         let mut all = run.end(&mut follower);
-        let mut run = Run::start(&shell, &mut follower);
+        let mut run = Run::start(shell, &mut follower);
         run.read(&mut follower, Some("eight\n"));
         all += &run.stop();
         assert_eq!(all, "seven\neight\n", "{shell:?}");
@@ -122,8 +122,8 @@ fn a_file_that_another_one_replaces_is_read_to_its_end_first() {
                 .unwrap();
         }
         append(&path, "c\n");
-        let mut all = Run::start(&shell, &mut follower).end(&mut follower);
-        let mut run = Run::start(&shell, &mut follower);
+        let mut all = Run::start(shell, &mut follower).end(&mut follower);
+        let mut run = Run::start(shell, &mut follower);
         run.read(&mut follower, Some("c\n"));
         all += &run.stop();
         assert_eq!(all, "a\nb\nc\n", "{shell:?}");
@@ -132,16 +132,16 @@ fn a_file_that_another_one_replaces_is_read_to_its_end_first() {
         // The earlier file is gone.
         append(&folder.path().join("new"), "nine\n");
         fs::rename(folder.path().join("new"), &path).unwrap();
-        let mut run = Run::start(&shell, &mut follower);
+        let mut run = Run::start(shell, &mut follower);
         run.read(&mut follower, Some("nine\n"));
         assert!(follower.notice().unwrap().contains("may be missing"), "{shell:?}");
         // It is cut while it is read.
         File::create(&path).unwrap();
         run.end(&mut follower);
-        let mut run = Run::start(&shell, &mut follower);
+        let mut run = Run::start(shell, &mut follower);
         append(&path, "ten\n");
         run.read(&mut follower, Some("ten\n"));
         assert!(follower.notice().unwrap().contains("was cut"), "{shell:?}");
         assert_eq!(run.stop(), "ten\n", "{shell:?}");
-    }
+    });
 }

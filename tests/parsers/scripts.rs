@@ -35,6 +35,16 @@ pub fn shells() -> Vec<Vec<&'static str>> {
 }
 
 /// Runs a command's rendered text.
+/// Runs a test under every shell at once: most of their time they wait.
+pub fn each_shell(test: impl Fn(usize, &[&str]) + Sync) {
+    let (shells, test) = (shells(), &test);
+    std::thread::scope(|scope| {
+        for (n, shell) in shells.iter().enumerate() {
+            scope.spawn(move || test(n, shell));
+        }
+    });
+}
+
 fn run(shell: &[&str], command: &Command, home: &Path, tools: &Path) -> Output {
     let path = format!("{}:{}", tools.display(), std::env::var("PATH").unwrap());
     let mut child = Process::new(shell[0])

@@ -13,7 +13,7 @@ use bringup::domain::units::Bytes;
 use bringup::probe::node;
 use bringup::probe::node::stream::{Reader, Reading};
 
-use crate::scripts::{ask, shells, tool};
+use crate::scripts::{ask, each_shell, tool};
 
 const MARK: &str = "5f3a";
 
@@ -100,7 +100,6 @@ impl Drop for Running {
 
 #[test]
 fn the_stream_tells_of_every_subject_in_whole_records() {
-    let folder = tempfile::tempdir().unwrap();
     let id = "a".repeat(64);
     let docker = format!(
         r#"case $1 in
@@ -112,11 +111,11 @@ inspect)
 esac
 "#
     );
-    tool(folder.path(), "docker", &docker);
-    tool(folder.path(), "nvidia-smi", NVIDIA);
-    for (n, shell) in shells().into_iter().enumerate() {
-        let _ = std::fs::remove_file(folder.path().join("inspected"));
-        let mut running = Running::start(&shell, "docker", Duration::from_secs(10), folder.path());
+    each_shell(|n, shell| {
+        let folder = tempfile::tempdir().unwrap();
+        tool(folder.path(), "docker", &docker);
+        tool(folder.path(), "nvidia-smi", NVIDIA);
+        let mut running = Running::start(shell, "docker", Duration::from_secs(10), folder.path());
         let mut seen: Vec<Subject> = Vec::new();
         let mut listed = 0;
         running.until(|reading| {
@@ -148,16 +147,16 @@ esac
         // The kernel knows no such container, so Docker is asked again at once; what it says of the container is asked once.
         let inspected = std::fs::read_to_string(folder.path().join("inspected")).unwrap();
         assert_eq!(inspected, "asked\n", "{shell:?}");
-    }
+    });
 }
 
 #[test]
 fn a_tool_that_hangs_keeps_no_other_reading_back_and_is_ended() {
-    let folder = tempfile::tempdir().unwrap();
-    tool(folder.path(), "docker", "echo $$ >\"$HOME/hangs\"\nexec sleep 1000\n");
-    tool(folder.path(), "nvidia-smi", "exec sleep 1000\n");
-    for shell in shells() {
-        let mut running = Running::start(&shell, "docker", Duration::from_secs(1), folder.path());
+    each_shell(|_, shell| {
+        let folder = tempfile::tempdir().unwrap();
+        tool(folder.path(), "docker", "echo $$ >\"$HOME/hangs\"\nexec sleep 1000\n");
+        tool(folder.path(), "nvidia-smi", "exec sleep 1000\n");
+        let mut running = Running::start(shell, "docker", Duration::from_secs(1), folder.path());
         let mut told = None;
         let mut after = 0;
         running.until(|reading| {
@@ -175,7 +174,7 @@ fn a_tool_that_hangs_keeps_no_other_reading_back_and_is_ended() {
             !still.contains("1000"),
             "{shell:?}: the client that hung is still there"
         );
-    }
+    });
 }
 
 #[test]
@@ -183,8 +182,8 @@ fn what_the_script_started_ends_with_it() {
     let folder = tempfile::tempdir().unwrap();
     tool(folder.path(), "docker", "exit 1\n");
     tool(folder.path(), "nvidia-smi", NVIDIA);
-    for shell in shells() {
-        let mut running = Running::start(&shell, "docker", Duration::from_secs(10), folder.path());
+    each_shell(|_, shell| {
+        let mut running = Running::start(shell, "docker", Duration::from_secs(10), folder.path());
         running.until(|reading| reading.what == Subject::Gpus);
         let script = running.child.id().to_string();
         // The wrapper ends the group with this signal; the script's own shell alone must be enough where there is no setsid.
@@ -203,5 +202,5 @@ fn what_the_script_started_ends_with_it() {
             assert!(begun.elapsed() < PATIENCE, "{shell:?}: something is left");
             std::thread::sleep(Duration::from_millis(100));
         }
-    }
+    });
 }

@@ -1,0 +1,107 @@
+//! Answers of tools that were seen and that are no answer to what the console asks: what is not understood is unknown, and never a GPU or a number.
+
+use bringup::domain::command::Exit;
+use bringup::domain::event::{Facts, ProbeId, Subject};
+use bringup::domain::gpu::GpuFacts;
+use bringup::domain::units::{Bytes, Percent};
+use bringup::probe;
+
+use crate::cases::output;
+
+/// What a node's GPU tool said, as the console reads it.
+fn gpus(said: &str, code: u32) -> Result<GpuFacts, String> {
+    let text = format!("@@ clock\n1795972680\n@= 0\n@@ gpus\n{said}\n@= {code}\n");
+    let (facts, _) = probe::parse(ProbeId::Node, &output(text.into_bytes(), Vec::new(), Exit::Code(0)));
+    let found = facts.into_iter().find_map(|fact| match fact {
+        Facts::Gpus(gpus) => Some(Ok(gpus)),
+        Facts::Absent {
+            what: Subject::Gpus,
+            why,
+        } => Some(Err(why)),
+        _ => None,
+    });
+    found.unwrap()
+}
+
+#[test]
+fn what_is_no_answer_to_the_query_is_no_gpu() {
+    let tables = [
+        // The table of an idle GB10 and of an H200 under load.
+        "| NVIDIA-SMI 580.126.09             Driver Version: 580.126.09     CUDA Version: 13.0     |\n|   0  NVIDIA GB10                    On  |   0000000F:01:00.0 Off |                  N/A |\n| N/A   36C    P8              3W /  N/A  | Not Supported          |      0%      Default |",
+        "|   0  NVIDIA H200                    On  |   00000000:00:06.0 Off |                    0 |\n| N/A   52C    P0            636W /  700W |   21581MiB / 143771MiB |     95%      Default |",
+        // `nvidia-smi topo -m`.
+        "\tGPU0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\nGPU0\t X \t0-15\t0\t\tN/A\n\nLegend:\n\n  X    = Self",
+        // Answers to other questions: with a header, with units, of other columns.
+        "index, uuid, name, memory.total [MiB], memory.used [MiB]",
+        "GPU-97375b11-607d-9439-011a-e6bfddf698a1, 518, python3, 21572 MiB",
+        "device,GPU use (%),VRAM Total Memory (B),VRAM Total Used Memory (B),Card Series\ncard0,0,21458059264,27856896,Radeon RX 7900 XT",
+    ];
+    for table in tables {
+        let why = gpus(table, 0).expect_err(table);
+        assert_eq!(why, "nvidia-smi printed nothing that reads as a GPU", "{table}");
+    }
+}
+
+#[test]
+fn each_field_of_a_gpu_is_read_by_itself() {
+    let one = |line: &str| {
+        let all = gpus(line, 0).expect(line).gpus;
+        assert_eq!(all.len(), 1, "{line}");
+        all.into_iter().next().unwrap()
+    };
+    // A GB10: no memory of its own, an eight-digit domain, no power limit.
+    let gb10 = one("1, 0, 0000000F:01:00.0, [N/A], NVIDIA GB10, 0, [N/A], [N/A], 3.40, 36");
+    assert_eq!((gb10.name.as_str(), gb10.unified), ("NVIDIA GB10", true));
+    assert_eq!((gb10.memory_used, gb10.memory_total), (None, None));
+    assert_eq!(
+        (gb10.utilization, gb10.power.map(|w| w.0)),
+        (Some(Percent(0.0)), Some(3.4))
+    );
+    for word in ["Not Supported", "[Not Supported]", "N/A", "[N/A]"] {
+        let gpu = one(&format!(
+            "1, 0, 0000000F:01:00.0, [N/A], NVIDIA GB10, {word}, {word}, {word}, {word}, {word}"
+        ));
+        assert_eq!(
+            (gpu.utilization, gpu.power, gpu.temperature),
+            (None, None, None),
+            "{word}"
+        );
+        assert!(gpu.unified, "{word}");
+    }
+    // An H200 under load (580.159).
+    let h200 = one("1, 0, 00000000:00:06.0, Disabled, NVIDIA H200, 95, 21581, 143771, 636.34, 52");
+    assert_eq!(h200.memory_used, Some(Bytes::from_mib(21_581)));
+    assert_eq!(h200.memory_total, Some(Bytes::from_mib(143_771)));
+    assert_eq!((h200.utilization, h200.unified), (Some(Percent(95.0)), false));
+}
+
+#[test]
+fn a_driver_that_does_not_answer_is_told_in_one_line() {
+    let cases = [
+        (
+            "Failed to initialize NVML: Driver/library version mismatch\nNVML library version: 570.124",
+            18,
+            "the NVIDIA driver was replaced while the old one is loaded: driver/library version mismatch",
+        ),
+        (
+            "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest NVIDIA driver is installed and running.",
+            9,
+            "the NVIDIA driver is not loaded",
+        ),
+        (
+            "Unable to determine the device handle for GPU 0000:02:00.0: GPU is lost. Reboot the system to recover this GPU",
+            15,
+            "a GPU has fallen off the bus: nvidia-smi says it is lost",
+        ),
+    ];
+    for (said, code, want) in cases {
+        assert_eq!(gpus(said, code), Err(want.to_owned()));
+    }
+    for said in [
+        "Failed to initialize NVML: Function Not Found",
+        "Unable to determine the device handle for GPU 0000:0B:00.0: Unknown Error",
+    ] {
+        let why = gpus(said, 15).expect_err(said);
+        assert!(why.contains(said), "{why}");
+    }
+}
