@@ -45,6 +45,27 @@ impl Bar {
         })
     }
 
+    /// Reads a line of NCCL's own news, of which a start prints hundreds: `spark:2528:2529 [0] NCCL INFO Channel 07/16 : 0 1`. Its numbers are no progress.
+    /// A warning of NCCL's stays a line of its own.
+    #[must_use]
+    pub fn nccl(text: &str) -> Option<Self> {
+        let (before, _) = text.split_once(" NCCL INFO ")?;
+        let (prefix, rest) = before.split_at(prefix_len(before));
+        // The host and the process; the threads of one process take turns.
+        let mut parts = rest.split(':');
+        let (host, pid) = (parts.next()?, parts.next()?);
+        Some(Self {
+            key: format!("{}{host}:{pid} NCCL INFO", prefix.trim_end()),
+            percent: 0,
+        })
+    }
+
+    /// Whether the lines whose place this one takes are others of its kind, and not earlier states of it: they are counted.
+    #[must_use]
+    pub fn folds(&self) -> bool {
+        self.key.starts_with("GET ") || self.key.ends_with(" NCCL INFO")
+    }
+
     /// What it costs in memory beside itself.
     pub fn size(&self) -> usize {
         self.key.len()
@@ -55,6 +76,17 @@ impl Bar {
     pub fn follows(&self, earlier: &Self) -> bool {
         self.key == earlier.key && self.percent >= earlier.percent
     }
+}
+
+/// Bytes of `text` up to the end of its progress bar, where a record is glued to that: `… 0/23 [00:00<?, ?it/s][2025-03-03 18:46:44 TP3] Capture …`. Ray's note
+/// of how often it stands there belongs to the bar.
+#[must_use]
+pub fn glued(text: &str) -> Option<usize> {
+    let numbers = text.rfind('|')?;
+    let open = numbers + text.get(numbers..)?.find('[')?;
+    let end = open + text.get(open..)?.find(']')? + 1;
+    let rest = text.get(end..)?.trim_start();
+    (!rest.is_empty() && !rest.starts_with("[repeated ")).then_some(end)
 }
 
 /// A description without its `(name=value …)` groups: SGLang counts in them (`Capturing batches (bs=16 avail_mem=13.56 GB)`).
@@ -161,6 +193,37 @@ mod tests {
         for (text, expected) in cases {
             assert_eq!(Bar::poll(text), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn news_of_nccl_is_told_by_process_and_a_warning_is_not_news() {
+        let of = |text: &str| Bar::nccl(text).map(|b| b.key);
+        let cases = [
+            (
+                "(EngineCore_DP0 pid=2301) (RayWorkerWrapper pid=2528) spark:2528:2528 [0] NCCL INFO Channel 07/16 : 0 1",
+                Some("(EngineCore_DP0 pid=2301) (RayWorkerWrapper pid=2528)spark:2528 NCCL INFO"),
+            ),
+            (
+                "spark:2528:2999 [0] NCCL INFO NET/IB : Using [0]rocep1s0f1",
+                Some("spark:2528 NCCL INFO"),
+            ),
+            ("spark:2528:2528 [0] NCCL WARN Call to ibv_create_qp failed", None),
+            ("NCCL INFO ", None),
+        ];
+        for (text, key) in cases {
+            assert_eq!(of(text).as_deref(), key, "{text}");
+            assert!(Bar::read(text).is_none(), "07/16 is no progress");
+        }
+    }
+
+    #[test]
+    fn a_record_that_is_glued_to_a_bar_is_found_and_rays_note_is_none() {
+        let bar = "  0%|          | 0/23 [00:00<?, ?it/s]";
+        let record = "[2025-03-03 18:46:44 TP3] Capture cuda graph begin.";
+        assert_eq!(glued(&format!("{bar}{record}")), Some(bar.len()));
+        assert_eq!(glued(bar), None);
+        assert_eq!(glued(&format!("{bar} [repeated 3x across cluster]")), None);
+        assert_eq!(glued("no bar"), None);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Bytes of a log to lines.
 
+use super::bar::glued;
 use super::line::{Line, Stream};
 use super::row::Row;
 
@@ -118,10 +119,19 @@ impl Lane {
     }
 
     fn end(&mut self, stream: Stream, sink: &mut impl FnMut(LineEdit)) {
-        if let Some(line) = self.row.end(stream) {
+        if let Some(mut line) = self.row.end(stream) {
             // A ring drops the stream's live line with the line that ends it.
             self.shown = false;
+            let at = line
+                .bar
+                .as_ref()
+                .filter(|b| !b.folds())
+                .and_then(|_| glued(&line.plain()));
+            let record = at.map(|at| line.split_off(at));
             sink(LineEdit::Push(line));
+            if let Some(record) = record {
+                sink(LineEdit::Push(record));
+            }
         }
     }
 
@@ -268,6 +278,38 @@ mod tests {
     fn a_cursor_that_leaves_the_line_starts_it_anew() {
         assert_eq!(texts(b"one\x1b[1Atwo\n"), ["two"]);
         assert_eq!(texts(b"\x1b[3A\x1b[2K\rabc: Pulling\x1b[3B\n"), ["abc: Pulling"]);
+    }
+
+    #[test]
+    fn a_record_that_is_glued_to_a_bar_is_a_line_of_its_own() {
+        let (lines, _) = decode(
+            "\r  0%|          | 0/23 [00:00<?, ?it/s]\x1b[32m[2025-03-03 18:46:44 TP3] Capture cuda graph begin.\x1b[0m\n".as_bytes(),
+        );
+        let seen: Vec<_> = lines.iter().map(|l| (l.plain(), l.bar.is_some())).collect();
+        let expected = [
+            ("  0%|          | 0/23 [00:00<?, ?it/s]", true),
+            ("[2025-03-03 18:46:44 TP3] Capture cuda graph begin.", false),
+        ];
+        assert_eq!(seen, expected.map(|(text, bar)| (text.to_owned(), bar)));
+        let (lines, _) = decode(b"x:  50%| | 2/4 [00:01<00:01] [repeated 3x across cluster]\n");
+        assert_eq!(lines.len(), 1);
+    }
+
+    #[test]
+    fn colours_whose_escape_was_lost_are_no_text() {
+        let bar = "Loading safetensors checkpoint shards:  55% Completed | 90/163 [00:22<00:13,  5.23it/s]";
+        let input = format!(
+            "[36m(RayWorkerWrapper pid=860)[0m \n{bar}\n[0;36m(APIServer pid=1) [0;0m [32mINFO [0m [90m07-24 13:15:43 [0m x\n"
+        );
+        let (lines, _) = decode(input.as_bytes());
+        let seen: Vec<_> = lines.iter().map(Line::plain).collect();
+        let owned = format!("(RayWorkerWrapper pid=860) {bar}");
+        assert_eq!(seen, [owned.as_str(), "(APIServer pid=1)  INFO  07-24 13:15:43  x"]);
+        // What only looks a little like it stays.
+        assert_eq!(
+            texts(b"[:black][silver:]dbug[-:][:-]\n[5m ago] x\n"),
+            ["[:black][silver:]dbug[-:][:-]", "[5m ago] x"]
+        );
     }
 
     #[test]

@@ -30,6 +30,8 @@ pub struct Line {
     pub bar: Option<Bar>,
     /// Whether it has not ended yet and may still be rewritten.
     pub live: bool,
+    /// Lines of its kind whose place it took: polls that went well, news of NCCL's.
+    pub folded: u32,
     /// Whether it was longer than a line may be and its end is missing.
     pub cut: bool,
 }
@@ -53,6 +55,35 @@ impl Line {
     #[must_use]
     pub fn plain(&self) -> String {
         self.spans.iter().map(|s| s.text.as_str()).collect()
+    }
+
+    /// Parts the line so many bytes into its text; the second part is no bar.
+    pub(super) fn split_off(&mut self, at: usize) -> Self {
+        let mut left = at;
+        let mut rest = Self {
+            stream: self.stream,
+            time: self.time.clone(),
+            cut: std::mem::take(&mut self.cut),
+            ..Self::default()
+        };
+        let mut kept = Vec::new();
+        for mut span in std::mem::take(&mut self.spans) {
+            if span.text.len() <= left {
+                left -= span.text.len();
+                kept.push(span);
+                continue;
+            }
+            if left > 0 && span.text.is_char_boundary(left) {
+                let text = span.text.split_off(left);
+                let style = span.style;
+                kept.push(span);
+                span = Span { text, style };
+            }
+            left = 0;
+            rest.spans.push(span);
+        }
+        self.spans = kept;
+        rest
     }
 
     /// What it costs in memory, roughly.

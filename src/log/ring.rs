@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
+use super::bar::Bar;
 use super::decoder::LineEdit;
 use super::line::{Line, Stream};
 use crate::domain::NodeId;
@@ -45,11 +46,14 @@ impl Ring {
     }
 
     /// Adds a line, or puts it in the place of the earlier state of the same progress bar. The oldest lines go when there is no room.
-    pub fn push(&mut self, line: Line) {
+    pub fn push(&mut self, mut line: Line) {
         *self.live_mut(line.stream) = None;
         self.bytes += line.size();
         match self.earlier_state(&line) {
             Some(old) => {
+                if line.bar.as_ref().is_some_and(Bar::folds) {
+                    line.folded = old.folded.saturating_add(1);
+                }
                 let old = std::mem::replace(old, line);
                 self.bytes -= old.size();
             }
@@ -229,8 +233,25 @@ mod tests {
                 fill(&mut ring, line.as_bytes());
             }
         }
+        assert_eq!(ring.last(1).map(|l| l.folded).collect::<Vec<_>>(), [49]);
         let newest = |path: &str| format!("INFO:     127.0.0.1:49 - \"GET /{path} HTTP/1.1\" 200 OK");
         assert_eq!(texts(&ring.tail(9)), ["ready", &newest("health"), &newest("metrics")]);
+    }
+
+    #[test]
+    fn a_run_of_nccls_news_is_one_line_a_process_and_says_how_many_it_was() {
+        let mut ring = Ring::new(1 << 20);
+        for n in 0..200 {
+            for pid in [2528, 2529] {
+                let line = format!("(Worker pid={pid}) spark:{pid}:{n} [0] NCCL INFO Channel {n:02}/16 : 0 1\n");
+                fill(&mut ring, line.as_bytes());
+            }
+        }
+        fill(&mut ring, b"(Worker pid=2528) spark:2528:1 [0] NCCL WARN socket\n");
+        let seen: Vec<_> = ring.last(9).map(|l| (l.plain(), l.folded)).collect();
+        let newest = |pid: u32| format!("(Worker pid={pid}) spark:{pid}:199 [0] NCCL INFO Channel 199/16 : 0 1");
+        let warning = "(Worker pid=2528) spark:2528:1 [0] NCCL WARN socket".to_owned();
+        assert_eq!(seen, [(newest(2528), 199), (newest(2529), 199), (warning, 0)]);
     }
 
     #[test]

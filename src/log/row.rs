@@ -61,6 +61,7 @@ impl Row {
 
     /// Ends the line and gives it. A line of an owner prefix alone is not given: it is kept for the bar that follows.
     pub fn end(&mut self, stream: Stream) -> Option<Line> {
+        self.drop_lost_colours();
         let line = self.line(stream, false);
         let bare = self.bare_prefix();
         self.owner.clear();
@@ -85,6 +86,28 @@ impl Row {
         self.cells.is_empty() && self.time.is_none() && !self.returned
     }
 
+    /// Takes away colours of which only the ESC was lost on the way, as in a log that was copied: `[36m(RayWorkerProc pid=490)[0m x`. A line is taken for one
+    /// of those only where it begins so and an owner or a level follows: `[5m ago]` is text.
+    fn drop_lost_colours(&mut self) {
+        let Some(first) = lost_colour(&self.cells) else { return };
+        let next = self.cells.get(first).map(|c| c.ch);
+        if !next.is_some_and(|c| c == '(' || c.is_ascii_uppercase()) {
+            return;
+        }
+        let mut kept = Vec::with_capacity(self.cells.len());
+        let mut rest = self.cells.as_slice();
+        while let Some((cell, after)) = rest.split_first() {
+            match lost_colour(rest).and_then(|n| rest.get(n..)) {
+                Some(behind) => rest = behind,
+                None => {
+                    kept.push(*cell);
+                    rest = after;
+                }
+            }
+        }
+        self.cells = kept;
+    }
+
     fn text(&self) -> String {
         self.cells.iter().map(|c| c.ch).collect()
     }
@@ -106,9 +129,11 @@ impl Row {
     fn line(&self, stream: Stream, live: bool) -> Line {
         let mut bar = None;
         let mut owner: &[Cell] = &[];
-        if self.cells.iter().any(|c| matches!(c.ch, '%' | '"')) {
+        if self.cells.iter().any(|c| matches!(c.ch, '%' | '"' | 'N')) {
             let text = self.text();
-            bar = Bar::read(&text).or_else(|| Bar::poll(&text));
+            bar = Bar::read(&text)
+                .or_else(|| Bar::poll(&text))
+                .or_else(|| Bar::nccl(&text));
             if bar.is_some() && !self.owner.is_empty() && prefix_len(&text) == 0 {
                 owner = &self.owner;
                 let owned: String = owner.iter().map(|c| c.ch).collect();
@@ -132,6 +157,7 @@ impl Row {
             spans,
             bar,
             live,
+            folded: 0,
             cut: self.cut,
         }
     }
@@ -250,6 +276,14 @@ impl vte::Perform for Row {
             _ => {}
         }
     }
+}
+
+/// How many cells at the start are `[`, numbers with `;` between them, and `m`.
+fn lost_colour(cells: &[Cell]) -> Option<usize> {
+    let (open, rest) = cells.split_first()?;
+    let numbers = rest.iter().take_while(|c| c.ch.is_ascii_digit() || c.ch == ';').count();
+    let ends = rest.get(numbers).is_some_and(|c| c.ch == 'm');
+    (open.ch == '[' && numbers > 0 && ends).then_some(numbers + 2)
 }
 
 /// What a character does on a screen.

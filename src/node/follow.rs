@@ -199,8 +199,10 @@ pub(super) async fn follow(
         let exit = match done {
             Err(why) => return why,
             Ok(Ended::Left) => {
-                if matches!(target, Target::Ray(_)) {
-                    say(setup, log, "… end of Ray's own logs").await;
+                match target {
+                    Target::Ray(_) => say(setup, log, "… end of Ray's own logs").await,
+                    // It may have ended as another one came to be the newest.
+                    Target::Own(_) => tell_end(setup, &session, log, Known::Left).await,
                 }
                 continue;
             }
@@ -209,7 +211,8 @@ pub(super) async fn follow(
         // It ended on the node: the container stopped, the file is gone, the command is over.
         let over = match &target {
             Target::Own(Some(chosen)) => {
-                tell_end(setup, &session, log, chosen.runs).await;
+                let known = if chosen.runs { Known::Perhaps } else { Known::Ended };
+                tell_end(setup, &session, log, known).await;
                 told_all(&before, &exit)
             }
             Target::Own(None) => {
@@ -264,7 +267,7 @@ async fn next(
         }
         if now.seen && !told {
             told = true;
-            tell_end(setup, session, log, false).await;
+            tell_end(setup, session, log, Known::Ended).await;
             let wanted = wanted.words();
             tell_source(setup, LogSource::Nothing { wanted }).await;
         }
@@ -447,9 +450,19 @@ async fn tell_source(setup: &NodeSetup, source: LogSource) {
     setup.feed.send(Source::Node(setup.id), kind).await;
 }
 
-/// Asks Docker how the container ended whose log was read last, and says so in the log; nothing where it did not end. `runs`: whether it ran when it was
-/// seen last.
-async fn tell_end(setup: &NodeSetup, session: &Session, log: &mut NodeLog, runs: bool) {
+/// What is known of a container's end before Docker is asked how it was.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Known {
+    /// It does not run.
+    Ended,
+    /// It ran when it was seen last, and its log has ended.
+    Perhaps,
+    /// It is no longer followed, and may go on.
+    Left,
+}
+
+/// Asks Docker how the container ended whose log was read last, and says so in the log; nothing where it did not end.
+async fn tell_end(setup: &NodeSetup, session: &Session, log: &mut NodeLog, before: Known) {
     let Some((id, name)) = log.container.clone().filter(|_| !log.gone) else {
         return;
     };
@@ -466,8 +479,13 @@ async fn tell_end(setup: &NodeSetup, session: &Session, log: &mut NodeLog, runs:
     )
     .await;
     let end = ends::parse(&output);
-    let known = end.is_some_and(|end| Some(end.at) <= log.ended);
-    if known || (end.is_none() && runs) {
+    let told = end.is_some_and(|end| Some(end.at) <= log.ended);
+    let runs = match before {
+        Known::Ended => false,
+        Known::Perhaps => end.is_none(),
+        Known::Left => end.is_none_or(|end| end.again),
+    };
+    if told || runs {
         return;
     }
     log.gone = end.is_none();

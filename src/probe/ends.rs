@@ -20,6 +20,8 @@ pub struct End {
     pub code: Option<i32>,
     /// Whether the kernel killed something in the container for memory in that life of it.
     pub oom: bool,
+    /// Whether it was started again since.
+    pub again: bool,
 }
 
 /// Asks for the events of a container, by id.
@@ -53,18 +55,26 @@ pub fn command(docker: &str, id: &str, limit: Duration) -> Command {
 pub fn parse(output: &Output) -> Option<End> {
     let text = output.text();
     let mut oom = false;
-    let mut last = None;
+    let mut last: Option<End> = None;
     for line in text.lines() {
         let mut words = line.split_whitespace();
         let (Some(at), Some(action)) = (words.next().and_then(|w| w.parse().ok()), words.next()) else {
             continue;
         };
         match action {
-            "start" => oom = false,
+            "start" => {
+                oom = false;
+                last = last.map(|end| End { again: true, ..end });
+            }
             "oom" => oom = true,
             "die" => {
                 let code = words.next().and_then(|w| w.parse().ok());
-                last = Some(End { at, code, oom });
+                last = Some(End {
+                    at,
+                    code,
+                    oom,
+                    again: false,
+                });
             }
             _ => {}
         }
@@ -91,10 +101,19 @@ mod tests {
     #[test]
     fn the_last_end_counts_with_what_happened_in_that_life() {
         let text = "1796000000000000001 start \n1796000000000000002 oom <no value>\n1796000000000000003 die 137\n";
-        let end = |at, code, oom| Some(End { at, code, oom });
+        let end = |at, code, oom| {
+            Some(End {
+                at,
+                code,
+                oom,
+                again: false,
+            })
+        };
         assert_eq!(parse(&said(text)), end(1_796_000_000_000_000_003, Some(137), true));
         let again = format!("{text}1796000000000000004 start\n1796000000000000005 die 1\n");
         assert_eq!(parse(&said(&again)), end(1_796_000_000_000_000_005, Some(1), false));
+        let runs = format!("{again}1796000000000000006 start\n");
+        assert!(parse(&said(&runs)).unwrap().again);
         let odd = "Error response from daemon: x\n17960 die <no value>\n";
         assert_eq!(parse(&said(odd)), end(17960, None, false));
         assert_eq!(parse(&said("1796 start\n")), None);

@@ -165,6 +165,12 @@ fn wanted(scene: &Scene<'_>, id: NodeId, window: &Window) -> usize {
 fn block(look: &Look, line: &Line, width: u16, most: usize) -> Vec<Vec<Span<'static>>> {
     let spans = line.spans.iter().map(|s| span(look, s));
     let (mut rows, more) = wrap_spans(spans, width, INDENT, most);
+    if line.folded > 0
+        && let Some(last) = rows.last_mut()
+    {
+        let text = format!(" (and {} like it)", count(u64::from(line.folded)));
+        last.push(Span::styled(text, look.dim()));
+    }
     if more || line.cut {
         // On a row that is full the canvas finds that this does not fit, and puts its own ellipsis there.
         if let Some(last) = rows.last_mut() {

@@ -48,7 +48,7 @@ pub fn silent_driver(lab: &Lab) {
         "{shown:?}, {own:?}"
     );
 
-    lab.on("spark1", "docker exec vllm-qwen35 pkill -f 'vllm serve'");
+    lab.on("spark1", "pkill -f '[v]llm serve'");
     from_line(&operator, 1, "end of Ray's own logs", READ);
     operator.stop();
     for host in ["spark1", "spark2"] {
