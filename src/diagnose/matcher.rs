@@ -85,7 +85,10 @@ impl Matcher {
     pub fn settle(&self, text: &str, mut facts: Vec<LineFact>) -> Vec<LineFact> {
         match self.rules.says(text) {
             Some(Kind::Pointer | Kind::Quiet) => facts.retain(|fact| !matches!(fact, LineFact::Failure(_))),
-            Some(Kind::Cause | Kind::Echo) if facts.is_empty() => facts.push(LineFact::Failure(cut(text.trim(), TEXT))),
+            // Which rank wrote it says nothing of what it says.
+            Some(Kind::Cause | Kind::Echo) if facts.iter().all(|fact| matches!(fact, LineFact::Rank(_))) => {
+                facts.push(LineFact::Failure(cut(text.trim(), TEXT)))
+            }
             Some(Kind::Cause | Kind::Echo | Kind::Warning) | None => {}
         }
         facts

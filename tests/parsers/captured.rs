@@ -3,7 +3,10 @@
 use bringup::domain::command::Exit;
 use bringup::domain::event::{Facts, ProbeId, Subject};
 use bringup::domain::gpu::GpuFacts;
+use bringup::domain::load::{LineFact, Stage};
 use bringup::domain::units::{Bytes, Percent};
+use bringup::engine::grammar;
+use bringup::log::{Decoder, LineEdit, Stream};
 use bringup::probe;
 
 use crate::cases::output;
@@ -103,5 +106,50 @@ fn a_driver_that_does_not_answer_is_told_in_one_line() {
     ] {
         let why = gpus(said, 15).expect_err(said);
         assert!(why.contains(said), "{why}");
+    }
+}
+
+/// The plain text of the lines of a log.
+fn plain(bytes: &[u8]) -> Vec<String> {
+    let mut lines = Vec::new();
+    Decoder::new().feed(Stream::Out, bytes, &mut |edit| {
+        if let LineEdit::Push(line) = edit {
+            lines.push(line.plain());
+        }
+    });
+    lines
+}
+
+#[test]
+fn a_log_whose_fields_are_coloured_one_by_one_reads_as_one_without_colours() {
+    // vLLM in Docker, 2026: the prefix, the level, the time and the place have a colour each.
+    let coloured = b"\x1b[0;36m(APIServer pid=1)\x1b[0;0m \x1b[32mINFO\x1b[0m \x1b[90m07-24 13:15:43\x1b[0m \x1b[90m[loader.py:10]\x1b[0m Starting to load model org/model...\n";
+    let lines = plain(coloured);
+    assert_eq!(
+        lines,
+        ["(APIServer pid=1) INFO 07-24 13:15:43 [loader.py:10] Starting to load model org/model..."]
+    );
+    // The weights may have to be fetched first.
+    let stage = LineFact::Stage(Stage::Download);
+    assert!(
+        grammar::read(&lines[0]).contains(&stage),
+        "{:?}",
+        grammar::read(&lines[0])
+    );
+}
+
+#[test]
+fn what_a_server_says_of_its_own_speed_is_neither_a_failure_nor_progress() {
+    let lines = [
+        "INFO 02-28 21:48:18 metrics.py:161] Avg prompt throughput: 0.0 tokens/s, Avg generation throughput: 44.9 tokens/s, Running: 2 reqs, Swapped: 0 reqs, Pending: 3 reqs, GPU KV cache usage: 82.1%, CPU KV cache usage: 0.0%",
+        "INFO 05-25 06:50:29 [metrics.py:502] Prefix cache hit rate: GPU: 0.00%, CPU: 90.00%",
+        "(APIServer pid=92107) INFO 05-08 16:21:55 [metrics.py:101] SpecDecoding metrics: Mean acceptance length: 2.20, Accepted throughput: 15.60 tokens/s, Accepted: 78 tokens, Drafted: 195 tokens, Avg Draft acceptance rate: 40.0%",
+        "[2026-04-05 20:02:51] Decode batch, #running-req: 32, #token: 11179, token usage: 0.08, cuda graph: True, gen throughput (token/s): 1635.11, #queue-req: 0",
+        "[2026-04-05 20:02:51] INFO:     127.0.0.1:40052 - \"POST /v1/chat/completions HTTP/1.1\" 200 OK",
+        "[2026-03-17 17:35:07 DP9 TP9] Decode batch, #running-req: 12, #token: 768, token usage: 0.00, cuda graph: True, gen throughput (token/s): 3.83, #queue-req: 0",
+    ];
+    for line in lines {
+        let facts = grammar::read_line(line);
+        assert_eq!(facts, [], "{line}");
     }
 }

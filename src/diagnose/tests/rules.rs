@@ -2,7 +2,7 @@
 
 use crate::diagnose::{Kind, MOST, Matcher, builtin, own, parse};
 use crate::domain::Role;
-use crate::domain::load::LineFact;
+use crate::domain::load::{LineFact, RankLine};
 
 use super::config;
 
@@ -167,6 +167,14 @@ fn what_the_grammar_calls_a_failure_is_settled_by_the_rules_of_the_matcher() {
         [failure("ValueError: x")]
     );
     assert_eq!(matcher.settle("nothing of note", Vec::new()), []);
+    let rank = LineFact::Rank(RankLine::default());
+    assert_eq!(
+        matcher.settle("the cable is out", vec![rank.clone()]),
+        [rank, failure("the cable is out")]
+    );
+    // What says how far it is goes on with that.
+    let wait = LineFact::GpuWait { seconds: 70 };
+    assert_eq!(matcher.settle("the cable is out", vec![wait.clone()]), [wait]);
 }
 
 #[test]
