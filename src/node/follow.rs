@@ -10,14 +10,14 @@ use crate::diagnose::{Matcher, Rules};
 use crate::domain::command::{Command, Exit};
 use crate::domain::container::{ContainerFacts, ContainerState};
 use crate::domain::event::{CommandDone, CommandStart, EventKind, Purpose};
-use crate::domain::logs::{ContainerEnd, LogChoice, LogSource};
+use crate::domain::logs::{LogChoice, LogSource};
 use crate::domain::{NodeId, Role, Source};
 use crate::log::Ring;
 use crate::probe::logs::{Follower, Place};
-use crate::probe::{ends, ray_logs};
+use crate::probe::ray_logs;
 use crate::ssh::{Chunk, Session};
 
-use super::exec;
+use super::log_end::{Known, tell_end};
 use super::log_reader::Reader;
 use super::task::NodeSetup;
 
@@ -90,11 +90,11 @@ pub(super) struct NodeLog {
     /// Why it could not be followed, where that is the last thing that stands in it.
     refused: Option<String>,
     /// The container whose log was read last: its id and its name.
-    container: Option<(String, String)>,
+    pub(super) container: Option<(String, String)>,
     /// When the last end that stands in the log was, in nanoseconds since 1970 by the node's clock.
-    ended: Option<u64>,
+    pub(super) ended: Option<u64>,
     /// Whether it stands in the log that the container is gone.
-    gone: bool,
+    pub(super) gone: bool,
     /// Times that a command of the user's own was run.
     times: u64,
 }
@@ -429,7 +429,7 @@ async fn once(
 }
 
 /// Writes a line of the console's own into the log.
-async fn say(setup: &NodeSetup, log: &mut NodeLog, text: &str) {
+pub(super) async fn say(setup: &NodeSetup, log: &mut NodeLog, text: &str) {
     let mut reader = Reader::new(&setup.log, &setup.masker, log, false);
     reader.say(text);
     reader.offer(&setup.feed, setup.id);
@@ -447,59 +447,6 @@ async fn not_followed(setup: &NodeSetup, log: &mut NodeLog, why: &str) {
 
 async fn tell_source(setup: &NodeSetup, source: LogSource) {
     let kind = EventKind::LogSource(source);
-    setup.feed.send(Source::Node(setup.id), kind).await;
-}
-
-/// What is known of a container's end before Docker is asked how it was.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Known {
-    /// It does not run.
-    Ended,
-    /// It ran when it was seen last, and its log has ended.
-    Perhaps,
-    /// It is no longer followed, and may go on.
-    Left,
-}
-
-/// Asks Docker how the container ended whose log was read last, and says so in the log; nothing where it did not end.
-async fn tell_end(setup: &NodeSetup, session: &Session, log: &mut NodeLog, before: Known) {
-    let Some((id, name)) = log.container.clone().filter(|_| !log.gone) else {
-        return;
-    };
-    let command = ends::command(&setup.config.container.docker, &id, setup.config.limits.command);
-    let output = exec::run(
-        Some(session.clone()),
-        &setup.feed,
-        &setup.masker,
-        setup.id,
-        setup.feed.next_run(),
-        Purpose::Log,
-        command,
-        Ok(None),
-    )
-    .await;
-    let end = ends::parse(&output);
-    let told = end.is_some_and(|end| Some(end.at) <= log.ended);
-    let runs = match before {
-        Known::Ended => false,
-        Known::Perhaps => end.is_none(),
-        Known::Left => end.is_none_or(|end| end.again),
-    };
-    if told || runs {
-        return;
-    }
-    log.gone = end.is_none();
-    log.ended = end.map(|e| e.at).or(log.ended);
-    let end = ContainerEnd {
-        id,
-        name,
-        code: end.and_then(|e| e.code),
-        oom: end.is_some_and(|e| e.oom),
-        available: None,
-    };
-    let text = format!("… {} ended {}", end.name, end.words());
-    say(setup, log, &text).await;
-    let kind = EventKind::ContainerEnded(end);
     setup.feed.send(Source::Node(setup.id), kind).await;
 }
 

@@ -12,6 +12,7 @@ mod exec;
 pub mod feed;
 mod follow;
 mod hide;
+mod log_end;
 mod log_reader;
 mod ray;
 pub mod secrets;
