@@ -9,6 +9,7 @@ use crate::domain::load::Stage;
 use crate::domain::step::{StepEvent, StepEventKind, StepOutcome};
 use crate::drive::{ForFront, Left};
 use crate::model::State;
+use crate::model::loading;
 use crate::model::state::ServingState;
 use crate::plan::{Plan, StepKind};
 use crate::report;
@@ -126,7 +127,8 @@ impl Load {
         }
         self.told = Some((stage, tenth));
         let bar = load.bar.map_or(String::new(), |b| format!(" {}/{}", b.done, b.total));
-        let kind = StepEventKind::Progress(format!("load: {}{bar}", stage.word()));
+        let left = loading::time_left(state, state.now.stamp).map_or(String::new(), |eta| format!(", {}", eta.text()));
+        let kind = StepEventKind::Progress(format!("load: {}{bar}{left}", stage.word()));
         Some(StepEvent { step, kind })
     }
 }

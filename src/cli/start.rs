@@ -92,6 +92,7 @@ pub(super) async fn open(args: &Args, config: Config, headless: bool) -> Result<
         notes,
         known_hosts: config.ssh.known_hosts.iter().map(expand).collect(),
         results: paths::state_dir()?.join("results"),
+        loads: paths::state_dir()?.join("loads.json"),
         home: home.clone(),
         options: Options {
             no_probe: args.no_probe,

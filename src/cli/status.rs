@@ -12,6 +12,7 @@ use crate::domain::units::Bytes;
 use crate::domain::{NodeId, Reading};
 use crate::measure::window::Quantiles;
 use crate::model::facts::memory_alarm;
+use crate::model::loading;
 use crate::model::ray::members::{self, Standing};
 use crate::model::ray::ranks::ranks;
 use crate::model::schedule::{METRICS_EVERY, every, ray_every};
@@ -157,14 +158,34 @@ fn text(state: &State) -> String {
     if let Some(line) = serving(state) {
         let _ok = writeln!(text, "  {line}");
     }
-    let loads = state.nodes.iter().map(|n| &n.load).find(|l| l.stage.is_some());
-    if let Some(load) = loads.filter(|_| state.server.state == ServingState::Loading) {
-        let stage = load.stage.map_or("", |(stage, _)| stage.word());
-        let bar = load.bar.map_or(String::new(), |b| format!(" {}/{}", b.done, b.total));
-        let _ok = writeln!(text, "  load: {stage}{bar}");
+    if state.server.state == ServingState::Loading {
+        text.push_str(&load(state));
     }
     for line in cause::text(state) {
         let _ok = writeln!(text, "  {line}");
+    }
+    text
+}
+
+/// How far the load is, how it goes and how long it still takes.
+fn load(state: &State) -> String {
+    let now = state.now.stamp;
+    let Some(part) = loading::whole(state) else {
+        return String::new();
+    };
+    let bar = part.bar.map_or(String::new(), |b| format!(" {}/{}", b.done, b.total));
+    let left = match loading::time_left(state, now) {
+        Ok(eta) => eta.text(),
+        Err(why) => format!("time left not known: {why}"),
+    };
+    let mut text = format!("  load: {}{bar}; {left}\n", part.stage.word());
+    if let Some(judged) = loading::judge(state, None, now) {
+        let evidence = if judged.evidence.is_empty() { "" } else { ": " };
+        let because = judged.evidence.join("; ");
+        let _ok = writeln!(text, "  load is {}{evidence}{because}", judged.verdict.text(now));
+        if let Some(advice) = judged.advice {
+            let _ok = writeln!(text, "  {advice}");
+        }
     }
     text
 }

@@ -54,6 +54,14 @@ impl Config {
     }
 }
 
+impl Config {
+    /// What a load is compared by with earlier ones: all that decides what is loaded and by how many, the image included.
+    #[must_use]
+    pub fn load_key(&self) -> String {
+        short(&json!({ "serve": self.serve_hash(), "image": self.container.image, "nodes": self.nodes.len() }))
+    }
+}
+
 /// The first digits of the SHA-256 of the text; its keys are sorted.
 fn short(value: &Value) -> String {
     let mut hex = String::new();

@@ -6,6 +6,7 @@ use super::bench::BenchProfile;
 use super::command::Command;
 use super::event::ProbeId;
 use super::ids::{NodeId, QuestionId, RunId};
+use super::load::EarlierLoad;
 use super::logs::LogChoice;
 use super::question::Answer;
 use super::serving::ServerProbe;
@@ -45,6 +46,8 @@ pub enum Effect {
     Step(StepEvent),
     /// A run is over.
     RunOver(RunOutcome),
+    /// Keep how long a load took, for the times left of later ones.
+    KeepLoad(EarlierLoad),
     /// End the console: the first time waits for commands in flight.
     Quit {
         /// Do not wait.

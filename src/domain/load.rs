@@ -1,11 +1,14 @@
 //! Loading a model: what an engine's log lines say about it.
 
-use serde::Serialize;
+use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
+use super::time::Wall;
 use super::units::Bytes;
 
 /// Stages of a start, in the order in which they come. The first two and the last are never in a log: they are seen from outside.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stage {
     /// The image comes to the node.
@@ -116,6 +119,31 @@ pub struct RankLine {
     pub stage: Option<Stage>,
     /// Its bar: done, of how many.
     pub bar: Option<(u64, u64)>,
+}
+
+/// A load that came to its end on this cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct EarlierLoad {
+    /// What was loaded and how: a hash over the cluster, the engine, its image and every argument.
+    pub key: String,
+    /// Name of the model, for a person who reads the file.
+    pub model: String,
+    /// When it ended.
+    pub ended: Wall,
+    /// How long each stage took, in their order.
+    pub stages: Vec<(Stage, Duration)>,
+}
+
+impl EarlierLoad {
+    /// How long a stage took; zero where the load did not have it.
+    #[must_use]
+    pub fn took(&self, stage: Stage) -> Duration {
+        self.stages
+            .iter()
+            .filter(|(s, _)| *s == stage)
+            .map(|(_, took)| *took)
+            .sum()
+    }
 }
 
 /// How NCCL moves data.

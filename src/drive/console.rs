@@ -1,5 +1,6 @@
 //! The loop's body: take events, update, carry out effects.
 
+use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -12,12 +13,14 @@ use crate::domain::command::Exit;
 use crate::domain::effect::{Effect, RunOutcome};
 use crate::domain::event::{CommandDone, Event, EventKind, Purpose};
 use crate::domain::intent::Intent;
+use crate::domain::load::EarlierLoad;
 use crate::domain::question::Answer;
 use crate::domain::step::StepEvent;
 use crate::domain::{NodeId, Now, QuestionId, Source};
 use crate::log::LogWindows;
 use crate::model::{self, State};
 use crate::node::{Feed, NodeHandle, SharedLog};
+use crate::record::keep_load;
 use crate::report;
 use crate::ssh::{HopHandle, Reply};
 
@@ -66,6 +69,7 @@ pub struct Console {
     pub(super) questions: Arc<Questions>,
     pub(super) server: ServerAsker,
     pub(super) bench: BenchRunner,
+    pub(super) loads: PathBuf,
 }
 
 impl Console {
@@ -201,8 +205,20 @@ impl Console {
             Effect::Copy(text) => front.push(ForFront::Copy(text)),
             Effect::Step(event) => front.push(ForFront::Step(event)),
             Effect::RunOver(outcome) => front.push(ForFront::RunOver(outcome)),
+            Effect::KeepLoad(load) => self.keep(load),
             Effect::Quit { now } => front.push(ForFront::Quit { now }),
         }
+    }
+
+    /// Writes how long a load took; that it can't be written is told and no more.
+    fn keep(&self, load: EarlierLoad) {
+        let (feed, file) = (self.feed.clone(), self.loads.clone());
+        tokio::spawn(async move {
+            if let Err(why) = keep_load(file, load).await {
+                let text = format!("how long the load took could not be written: {why}");
+                feed.send(Source::Clock, EventKind::Notice(text)).await;
+            }
+        });
     }
 
     /// Leaves now. A step's command that is in flight ends with its connection.

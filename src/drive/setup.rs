@@ -13,8 +13,10 @@ use crate::diagnose::{Evidence, Rules};
 use crate::domain::event::EventKind;
 use crate::domain::{HopId, Source};
 use crate::log::{Masker, Ring};
+use crate::model::state::EARLIER;
 use crate::model::{Options, State};
 use crate::node::{self, Clock, Feed, NodeSetup, Secrets};
+use crate::record::earlier_loads;
 use crate::ssh::{HopHandle, Keyring, Reporter, Settings, Target, agent_socket};
 
 use super::bench::BenchRunner;
@@ -46,6 +48,8 @@ pub struct Setup {
     pub rules: Rules,
     /// What is to be said at once, such as a file that could not be read.
     pub notes: Vec<String>,
+    /// The file in which the times of earlier loads are kept.
+    pub loads: PathBuf,
 }
 
 /// Why a console can't start.
@@ -71,6 +75,7 @@ impl Console {
             results,
             rules,
             notes,
+            loads,
         } = setup;
         let clock = Clock::start();
         let (feed, events) = Feed::new(clock);
@@ -123,6 +128,13 @@ impl Console {
             // The queue is empty yet; what found no room would be no more than a note.
             feed.offer(Source::Operator, EventKind::Notice(note));
         }
+        match earlier_loads(&loads, &state.config.load_key(), EARLIER) {
+            Ok(earlier) => state.earlier = earlier,
+            Err(why) => {
+                let text = format!("the times of earlier loads are not known: {why}");
+                feed.offer(Source::Clock, EventKind::Notice(text));
+            }
+        }
         Ok(Self {
             state,
             feed,
@@ -134,6 +146,7 @@ impl Console {
             questions,
             server,
             bench,
+            loads,
         })
     }
 }

@@ -9,6 +9,7 @@ use crate::domain::{Reading, Stamp};
 use crate::measure::Figures;
 
 use super::flow::Verdict;
+use super::history;
 use super::load::failures;
 use super::ray;
 use super::schedule::{HEALTH_EVERY, ray_every};
@@ -142,6 +143,10 @@ pub(super) fn settle(state: &mut State, now: Stamp, effects: &mut Vec<Effect>) {
     };
     if next == ServingState::Ready {
         state.evidence.came_true(state.now);
+    }
+    if state.server.state == ServingState::Loading && next.answers() {
+        let wall = state.now.wall;
+        effects.extend(history::finished(state, now, wall).map(Effect::KeepLoad));
     }
     // Another reason for the same state does not begin it anew.
     if discriminant(&state.server.state) != discriminant(&next) {

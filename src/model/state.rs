@@ -12,6 +12,7 @@ use crate::domain::command::{Command, Exit};
 use crate::domain::event::{Purpose, Subject};
 use crate::domain::intent::{Mode, Pane};
 use crate::domain::link::{LinkError, LinkState};
+use crate::domain::load::EarlierLoad;
 use crate::domain::logs::{ContainerEnd, LogChoice, LogSource};
 use crate::domain::observed::Observed;
 use crate::domain::problem::Problem;
@@ -35,6 +36,9 @@ pub const COMMANDS: usize = 500;
 
 /// Notices kept.
 pub const NOTICES: usize = 50;
+
+/// Earlier loads that a time left is told from: of the latest ones, so that it follows what has changed since.
+pub const EARLIER: usize = 5;
 
 /// Everything that the console knows.
 #[derive(Debug, Clone)]
@@ -71,6 +75,8 @@ pub struct State {
     pub questions: VecDeque<Question>,
     /// Things to tell, newest last.
     pub notices: VecDeque<Notice>,
+    /// Earlier loads of the configured model with the same parameters, oldest first; [`EARLIER`] at most.
+    pub earlier: Vec<EarlierLoad>,
     /// What may say why something failed.
     pub evidence: Evidence,
     /// The latest throughput test.
@@ -357,7 +363,7 @@ impl State {
         images && self.nodes_answered()
     }
 
-    /// Nothing known yet; [`State::unset`] is for the caller to fill.
+    /// Nothing known yet; [`State::unset`] and [`State::earlier`] are for the caller to fill.
     #[must_use]
     pub fn new(config: Arc<Config>, options: Options, started: Now) -> Self {
         let nodes = config.nodes.len();
@@ -378,6 +384,7 @@ impl State {
             commands: VecDeque::new(),
             questions: VecDeque::new(),
             notices: VecDeque::new(),
+            earlier: Vec::new(),
             evidence: Evidence::default(),
             bench: None,
             pressed: started.stamp,

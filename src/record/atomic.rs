@@ -57,6 +57,22 @@ pub fn write_new(directory: &Path, stem: &str, extension: &str, bytes: &[u8]) ->
     Err(io::Error::new(io::ErrorKind::AlreadyExists, taken))
 }
 
+/// Writes a file in the place of the one of that name, mode 0600: whoever reads it sees the old one or the new one, whole.
+///
+/// # Errors
+/// When it cannot be written; then the old one is still there.
+pub fn replace(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(UNFINISHED);
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600));
+    let mut file = builder.tempfile_in(directory)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    file.persist(directory.join(name)).map_err(|e| e.error)?;
+    File::open(directory)?.sync_all()
+}
+
 /// Removes all but the last `keep` files by name that begin with `prefix` and have this extension.
 ///
 /// # Errors

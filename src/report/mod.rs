@@ -8,6 +8,7 @@
 pub mod bench;
 pub mod causes;
 pub mod left;
+mod load;
 mod node;
 mod ray;
 mod reading;

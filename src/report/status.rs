@@ -5,10 +5,11 @@ use serde_json::{Value, json};
 use crate::domain::link::LinkState;
 use crate::domain::{NodeId, Now};
 use crate::model::State;
-use crate::model::state::{LastError, NodeView};
+use crate::model::state::LastError;
 
 use super::SCHEMA;
 use super::causes::{causes, timestamp as at_wall};
+use super::load;
 use super::node::readings;
 use super::ray::ray;
 use super::reading::seconds;
@@ -38,6 +39,7 @@ pub fn status(state: &State, now: Now) -> Value {
         "at": timestamp(now),
         "hops": hops,
         "nodes": nodes,
+        "load": load::whole(state, now),
         "ray": ray(state, now),
         "server": server(state, now),
         "causes": causes(state),
@@ -86,7 +88,7 @@ fn node_json(state: &State, id: NodeId, now: Now) -> Option<Value> {
         "login": if node.relayed { "jump" } else { "own" },
         "link": link_json(&seen.link, view.last_error.as_ref(), now),
         "unread": view.unread.iter().map(|(what, u)| json!({ "what": what, "why": u.why, "for_s": seconds(at, u.since) })).collect::<Vec<_>>(),
-        "load": load_json(view, state.loads(), now),
+        "load": load::node(state, id, view, now),
         "log": { "lines": view.log.seq, "dropped": view.log.dropped, "age_s": view.log.at.map(|t| seconds(at, t)) },
         "problems": view.problems,
     });
@@ -95,21 +97,4 @@ fn node_json(state: &State, id: NodeId, now: Now) -> Option<Value> {
         map.extend(read.into_iter().map(|(key, value)| (key.to_owned(), value)));
     }
     Some(value)
-}
-
-/// Without a server that loads or has loaded, what the log says is about one that is gone: only its failures are told.
-fn load_json(view: &NodeView, loads: bool, now: Now) -> Value {
-    let load = &view.load;
-    let stage = load.stage.filter(|_| loads);
-    let bar = load.bar.filter(|_| loads);
-    json!({
-        "stage": stage.map(|(stage, _)| stage),
-        "stage_for_s": stage.map(|(_, since)| seconds(now.stamp, since)),
-        "done": bar.map(|b| b.done),
-        "total": bar.map(|b| b.total),
-        "eta_s": bar.and_then(|b| b.eta()).map(|d| d.as_secs_f64()),
-        "progress_age_s": load.progress_at.filter(|_| loads).map(|t| seconds(now.stamp, t)),
-        "failures": load.failures.iter().map(|(_, text)| text).collect::<Vec<_>>(),
-        "transports": load.transports,
-    })
 }

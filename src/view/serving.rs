@@ -21,6 +21,7 @@ use super::age::Age;
 use super::canvas::Canvas;
 use super::cause;
 use super::figures;
+use super::node::load::summary;
 use super::regions::Regions;
 use super::standing;
 use super::widgets::boxes::frame;
@@ -70,6 +71,7 @@ fn title<'a>(scene: &Scene<'a>) -> Row<'a> {
 fn rows<'a>(scene: &Scene<'a>, height: u16) -> Vec<Row<'a>> {
     let mut rows = Vec::new();
     rows.extend(trouble(scene));
+    rows.extend(loads(scene));
     // Figures that have all the same reason to be absent are left to the row that names it, where rows are few.
     let counted = scene.state.observed.server.metrics.value().is_some();
     if height < LOW {
@@ -118,6 +120,14 @@ fn rows<'a>(scene: &Scene<'a>, height: u16) -> Vec<Row<'a>> {
     rows.push(tunnel(scene));
     rows.push(proof(scene));
     rows
+}
+
+/// What a load has come to, how long it still takes and what that rests on: until the server answers, nothing else is of interest.
+fn loads<'a>(scene: &Scene<'a>) -> Vec<Row<'a>> {
+    if scene.state.server.state != ServingState::Loading {
+        return Vec::new();
+    }
+    summary(scene)
 }
 
 /// What is wrong, when something is.

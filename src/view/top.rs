@@ -6,12 +6,12 @@ use ratatui::text::Span;
 use crate::domain::link::LinkState;
 use crate::domain::{HopId, Stamp};
 use crate::model::State;
-use crate::model::load::Load;
 use crate::model::state::ServingState;
 
 use super::Scene;
 use super::canvas::Canvas;
 use super::look::Look;
+use super::node::load::whole;
 use super::standing::{self, Mark};
 use super::widgets::row::Row;
 use super::words::{clock, seconds};
@@ -95,12 +95,7 @@ fn serve<'a>(scene: &Scene<'a>, row: &mut Row<'a>) {
     let mark = standing::serve(state);
     let since = scene.now.stamp.since(state.server.since);
     match &state.server.state {
-        ServingState::Loading => {
-            let load = state.nodes.first().map(|n| &n.load);
-            if let Some(load) = load {
-                load_bar(look, load, scene.now.stamp, row);
-            }
-        }
+        ServingState::Loading => whole(scene, row),
         ServingState::Ready | ServingState::Answering | ServingState::Degraded(_) | ServingState::Failed(_) => {
             let word = state.server.state.word();
             let known = if state.server.found { ", known for" } else { "" };
@@ -111,31 +106,6 @@ fn serve<'a>(scene: &Scene<'a>, row: &mut Row<'a>) {
         }
         ServingState::Unknown => {
             row.put(2, "unknown", look.warn());
-        }
-    }
-}
-
-/// The stage of a load, its bar and the time left.
-pub(super) fn load_bar<'a>(look: &Look, load: &Load, now: Stamp, row: &mut Row<'a>) {
-    let Some((stage, since)) = load.stage else {
-        row.put(2, "starting", look.busy());
-        return;
-    };
-    match load.bar {
-        Some(bar) if bar.total > 0 => {
-            row.put(2, format!("{} {}/{}", stage.word(), bar.done, bar.total), look.text());
-            #[expect(clippy::cast_precision_loss, reason = "a share for a bar")]
-            row.bar(3, bar.done as f64 / bar.total as f64, look.bar(), (6, 16));
-            if let Some(eta) = bar.eta() {
-                row.put(3, format!("eta {}", seconds(eta)), look.text());
-            }
-        }
-        Some(_) | None => {
-            row.put(
-                2,
-                format!("{} {}", stage.word(), seconds(now.since(since))),
-                look.text(),
-            );
         }
     }
 }

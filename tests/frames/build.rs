@@ -12,7 +12,7 @@ use bringup::domain::event::{ProbeId, Purpose};
 use bringup::domain::fabric::{FabricFacts, Interface};
 use bringup::domain::gpu::{Gpu, GpuFacts, GpuProcess};
 use bringup::domain::link::LinkState;
-use bringup::domain::load::{LineFact, Stage, Transport};
+use bringup::domain::load::{LineFact, RankLine, Stage, Transport};
 use bringup::domain::memory::MemoryFacts;
 use bringup::domain::ray::{RayFacts, RayNode, RayVia};
 use bringup::domain::serving::{Health, MetricsSample, TokenProof};
@@ -214,9 +214,31 @@ pub fn loading(config: Config) -> State {
             let at = Stamp(NOW.stamp.0 - 110_000 + i * 1000);
             view.utilization.push(at, if i < 60 { wave / 3.0 } else { 74.0 + wave });
         }
+        // What the load has taken so far, most of it in the last minute.
+        if let Some(memory) = node.memory.value().copied() {
+            let took = |mib: u64| MemoryFacts {
+                available: Bytes(memory.available.0 + (mib << 20)),
+                ..memory
+            };
+            view.trends.begin();
+            view.trends.memory(&took(36_000), ago(480).stamp);
+            for back in (0..30).rev() {
+                view.trends.memory(&took(100 * back), ago(2 * back + 1).stamp);
+            }
+        }
         view.load.line(LineFact::NewStart, ago(482).stamp);
         view.load.line(LineFact::Transport(Transport::Ib), ago(470).stamp);
         if id == state.config.head() {
+            view.load.line(LineFact::Checkpoint(Bytes(122 << 30)), ago(481).stamp);
+            let first = RankLine {
+                name: Some("TP0".into()),
+                rank: Some(0),
+                pid: Some(490),
+                address: None,
+                stage: Some(Stage::Weights),
+                bar: Some((25, 41)),
+            };
+            view.load.line(LineFact::Rank(first), ago(2).stamp);
             for (done, when) in [(0, 480), (12, 300), (25, 2)] {
                 let bar = LineFact::Bar {
                     stage: Stage::Weights,

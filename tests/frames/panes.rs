@@ -10,7 +10,7 @@ use bringup::domain::gpu::GpuFacts;
 use bringup::domain::image::InsideFacts;
 use bringup::domain::intent::Pane;
 use bringup::domain::link::{LinkError, LinkErrorKind, LinkState};
-use bringup::domain::load::{LineFact, RankLine};
+use bringup::domain::load::{EarlierLoad, LineFact, RankLine, Stage};
 use bringup::domain::problem::Problem;
 use bringup::domain::ray::{PlacementGroup, RayNode, RayStatus, RayVia, StatusFailure};
 use bringup::domain::serving::{Health, MetricsOf, MetricsSample, ServeFacts, ServeProcess, ServerFacts};
@@ -19,6 +19,8 @@ use bringup::domain::{NodeId, Now, Reading, Source, Stamp};
 use bringup::log::LogWindows;
 use bringup::measure::Figures;
 use bringup::measure::window::Acceptance;
+use bringup::model::load::verdict::Verdict;
+use bringup::model::loading;
 use bringup::model::state::{LastError, Notice, ServingState, Unread};
 use bringup::model::{State, update};
 use bringup::view::Glyphs;
@@ -583,9 +585,47 @@ fn a_membership_that_is_old_or_has_other_gpus_counts_as_joined_nowhere() {
 fn a_server_that_is_gone_has_no_load() {
     let mut state = ready(example());
     let text = |state: &State| shot(state, &LogWindows::default(), (120, 40)).text();
-    assert!(text(&state).contains("done, the server listens"));
+    assert!(text(&state).contains("done, a token came back"));
     state.server.state = ServingState::Down;
-    assert!(!text(&state).contains("done, the server listens"));
+    assert!(!text(&state).contains("done, "));
+}
+
+#[test]
+fn a_load_says_how_it_goes_and_how_long_it_takes_and_from_what() {
+    let text = |state: &State| shot(state, &LogWindows::default(), (120, 40)).text();
+    let mut state = loading(example());
+    let seen = text(&state);
+    assert!(
+        seen.contains("about 5 min left of weights, from the current rate"),
+        "{seen}"
+    );
+    assert!(seen.contains("58 % inferred") && seen.contains("progressing"), "{seen}");
+    let stage = |stage, minutes: u64| (stage, Duration::from_secs(minutes * 60));
+    state.earlier = vec![EarlierLoad {
+        key: "k".into(),
+        model: "m".into(),
+        ended: NOW.wall,
+        stages: vec![stage(Stage::Weights, 10), stage(Stage::Compile, 4)],
+    }];
+    assert!(text(&state).contains("about 8 min left, from 1 earlier load"));
+    // Nothing moves any more, on no node.
+    let mut now = NOW;
+    now.stamp.0 += 200_000;
+    for node in &mut state.nodes {
+        let memory = state.observed.nodes[0].memory.value().copied().unwrap();
+        for second in (2..=200).step_by(2) {
+            node.trends.memory(&memory, Stamp(NOW.stamp.0 + second * 1000));
+        }
+    }
+    for node in &mut state.observed.nodes {
+        node.memory = Reading::known(node.memory.value().copied().unwrap(), now.stamp);
+    }
+    let judged = loading::judge(&state, None, now.stamp).unwrap();
+    assert!(matches!(judged.verdict, Verdict::Stalled { .. }), "{judged:?}");
+    assert!(
+        judged.evidence.contains(&"memory on spark-2 does not grow".to_owned()),
+        "{judged:?}"
+    );
 }
 
 #[test]
@@ -602,7 +642,7 @@ fn a_load_that_nobody_sees_any_more_has_no_bar_and_no_time_left() {
             row.contains("last seen: weights") && row.contains("not known now"),
             "{row}"
         );
-        assert!(!row.contains("eta") && !row.contains("25/41"), "{row}");
+        assert!(!row.contains("left") && !row.contains("25/41"), "{row}");
     }
 }
 

@@ -1,10 +1,12 @@
 //! Where a load stands, from the engine's own lines and from what moves on its nodes.
 
 mod bar;
+pub mod eta;
 mod rank;
 #[cfg(test)]
 mod tests;
 pub mod trend;
+pub mod verdict;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -7,7 +7,7 @@ use ratatui::style::Style;
 use crate::domain::NodeId;
 use crate::domain::container::{Container, ContainerState};
 use crate::domain::event::Subject;
-use crate::domain::load::Transport;
+use crate::domain::load::{Stage, Transport};
 use crate::model::schedule::every;
 use crate::view::Scene;
 use crate::view::age::Age;
@@ -121,5 +121,8 @@ fn transport(scene: &Scene<'_>, id: NodeId, row: &mut Row<'_>) {
         row.put(3, "NCCL over TCP: slow", scene.look.warn());
     } else if seen.contains(&Transport::Ib) {
         row.put(5, "NCCL over IB", scene.look.good());
+    } else if scene.state.loads() && node.load.stage.is_some_and(|(stage, _)| stage > Stage::Distributed) {
+        // The engine prints it only where NCCL_DEBUG asks for it.
+        row.put(6, "NCCL transport not seen", scene.look.dim());
     }
 }

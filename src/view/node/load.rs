@@ -2,87 +2,152 @@
 
 use std::time::Duration;
 
+use ratatui::style::Style;
+
 use crate::domain::NodeId;
 use crate::domain::link::LinkState;
 use crate::domain::load::Stage;
+use crate::model::load::eta::{self, Basis};
+use crate::model::load::verdict::{Judgement, Verdict};
+use crate::model::loading::{self, Part, ToldBy};
 use crate::view::Scene;
-use crate::view::top::load_bar;
+use crate::view::look::Look;
 use crate::view::widgets::row::Row;
-use crate::view::words::seconds;
+use crate::view::words::{gib, seconds};
 
 use super::readings::label;
 
-/// Time without progress from which it is worth a warning. The engine's longest silent stage, compiling, goes on for minutes, so it is no verdict:
-/// that is the configured stall limit.
-const QUIET: Duration = Duration::from_secs(60);
-
-/// The load's row.
-pub(super) fn row<'a>(scene: &Scene<'a>, id: NodeId, dense: bool) -> Row<'a> {
-    let (look, now) = (scene.look, scene.now.stamp);
+/// The load's rows: how far it is, and what that rests on where it does not simply go on.
+pub(super) fn rows<'a>(scene: &Scene<'a>, id: NodeId, dense: bool) -> Vec<Row<'a>> {
+    let look = scene.look;
     let mut row = Row::new();
     row.put(if dense { 4 } else { 0 }, label("load", dense), look.label());
-    let Some(node) = scene.state.nodes.get(id.index()) else {
-        return row;
-    };
-    if !scene.state.loads() {
+    let Some(part) = loading::part(scene.state, id) else {
         row.put(0, "nothing loads here yet", look.dim());
-        return row;
-    }
-    let load = &node.load;
-    let with_head = head_stage(scene, id);
+        return vec![row];
+    };
     // What this row is read from: the node's own log, else the head's.
-    let from = if load.stage.is_some() {
-        id
-    } else {
-        scene.state.config.head()
+    let from = match part.told_by {
+        ToldBy::OwnLog | ToldBy::Outside => id,
+        ToldBy::HeadLog | ToldBy::Inferred => scene.state.config.head(),
     };
     if !reached(scene, from) {
-        last_seen(scene, load.stage.map(|(stage, _)| stage).or(with_head), &mut row);
-        return row;
+        last_seen(scene, part.stage, &mut row);
+        return vec![row];
     }
-    match load.stage {
-        None if with_head == Some(Stage::Listening) => {
-            row.put(0, "done, with the head", look.good());
-            return row;
+    match part.stage {
+        Stage::Ready => {
+            row.put(0, "done, a token came back", look.good());
+            return vec![row];
         }
-        None if with_head.is_some() => {
-            let stage = with_head.map_or("loading", Stage::word);
-            row.put(0, format!("with the head: {stage}"), look.text());
-            row.put(4, "(inferred from memory)", look.dim());
+        Stage::Listening => {
+            let head = id == scene.state.config.head();
+            let text = if head {
+                "done, the server listens"
+            } else {
+                "done, with the head"
+            };
+            row.put(0, text, look.good());
+        }
+        Stage::Image
+        | Stage::Container
+        | Stage::Starting
+        | Stage::WaitingForGpus
+        | Stage::Distributed
+        | Stage::Download
+        | Stage::Weights
+        | Stage::Compile
+        | Stage::KvCache
+        | Stage::Graphs
+        | Stage::Warmup => progress(scene, &part, dense, &mut row),
+    }
+    let judged = loading::judge(scene.state, Some(id), scene.now.stamp);
+    let Some(judged) = judged else { return vec![row] };
+    if part.stage < Stage::Listening || judged.verdict != Verdict::Progressing {
+        let text = if dense {
+            judged.verdict.word().to_owned()
+        } else {
+            judged.verdict.text(scene.now.stamp)
+        };
+        row.put(1, text, tone(look, &judged.verdict)).right();
+    }
+    let mut rows = vec![row];
+    rows.extend(because(scene, &judged, dense));
+    rows
+}
+
+/// The stage, its bar, and how much of it is there.
+fn progress<'a>(scene: &Scene<'a>, part: &Part, dense: bool, row: &mut Row<'a>) {
+    let (look, now) = (scene.look, scene.now.stamp);
+    let word = part.stage.word();
+    match part.bar {
+        Some(bar) => row.put(0, format!("{word} {}/{}", bar.done, bar.total), look.text()),
+        None => row.put(0, word, look.text()),
+    };
+    match part.share {
+        Some((share, guess)) => {
+            let style = if guess { look.dim() } else { look.bar() };
+            row.bar(3, share, style, (6, 16));
+            if guess {
+                row.put(1, format!("{:.0} % inferred", share * 100.0), look.dim());
+            }
         }
         None => {
-            row.put(0, "nothing loads here yet", look.dim());
-            return row;
+            if let Some(since) = part.since {
+                row.put(3, seconds(now.since(since)), look.text());
+            }
         }
-        Some((Stage::Listening, _)) => {
-            row.put(0, "done, the server listens", look.good());
-            return row;
-        }
-        Some((Stage::WaitingForGpus, _)) if load.gpu_wait.is_some() => {
-            let waited = Duration::from_secs(load.gpu_wait.unwrap_or_default());
-            row.put(
-                0,
-                format!("{} for {}", Stage::WaitingForGpus.word(), seconds(waited)),
-                look.warn(),
-            );
-        }
-        Some(_) => load_bar(look, load, now, &mut row),
     }
-    if let Some(at) = load.progress_at {
-        let age = now.since(at);
-        let style = match age {
-            age if age > scene.state.config.limits.stall => look.bad(),
-            age if age > QUIET => look.warn(),
-            _ => look.dim(),
+    if let Some((done, total)) = part.bytes.filter(|_| !dense) {
+        let text = match total {
+            Some(total) => format!("{}/{} GiB", gib(done), gib(total)),
+            None => format!("{} GiB", gib(done)),
         };
-        let text = if dense {
-            format!("moved {}", seconds(age))
+        row.put(5, text, look.dim());
+    }
+    if part.told_by == ToldBy::Inferred && part.share.is_none() {
+        row.put(1, "inferred", look.dim());
+    }
+}
+
+/// What a verdict rests on, where it is not that all goes on; in a dense pane only what is bad.
+fn because<'a>(scene: &Scene<'a>, judged: &Judgement, dense: bool) -> Option<Row<'a>> {
+    let bad = match judged.verdict {
+        Verdict::Progressing => false,
+        Verdict::Waiting(_) | Verdict::Slow | Verdict::Stalled { .. } | Verdict::Silent { .. } => true,
+    };
+    // A silence is worth a word even where something moves: that is what it is there for.
+    let silent = judged
+        .evidence
+        .first()
+        .is_some_and(|first| first.starts_with("no line"));
+    if !(bad || (silent && !dense)) {
+        return None;
+    }
+    let mut row = Row::new();
+    row.put(0, label("", dense), scene.look.label());
+    let text = judged.advice.clone().unwrap_or_else(|| judged.evidence.join("; "));
+    row.put(
+        0,
+        text,
+        if bad {
+            tone(scene.look, &judged.verdict)
         } else {
-            format!("moved {} ago", seconds(age))
-        };
-        row.put(1, text, style).right();
+            scene.look.dim()
+        },
+    )
+    .tight();
+    Some(row)
+}
+
+/// How a verdict looks.
+pub(in crate::view) fn tone(look: &Look, verdict: &Verdict) -> Style {
+    match verdict {
+        Verdict::Progressing => look.dim(),
+        Verdict::Waiting(_) => look.busy(),
+        Verdict::Slow | Verdict::Silent { .. } => look.warn(),
+        Verdict::Stalled { .. } => look.bad(),
     }
-    row
 }
 
 /// Whether a node says now what it says.
@@ -98,17 +163,9 @@ pub(super) fn reached(scene: &Scene<'_>, id: NodeId) -> bool {
 }
 
 /// A load whose node is out of sight: nobody knows how far it is now, so there is no bar and no time left.
-fn last_seen(scene: &Scene<'_>, stage: Option<Stage>, row: &mut Row<'_>) {
-    let stage = stage.map_or("nothing", Stage::word);
-    row.put(0, format!("last seen: {stage}"), scene.look.dim());
+fn last_seen(scene: &Scene<'_>, stage: Stage, row: &mut Row<'_>) {
+    row.put(0, format!("last seen: {}", stage.word()), scene.look.dim());
     row.put(1, "not known now", scene.look.warn());
-}
-
-/// The stage of the head's load, for a worker: its own engine prints little or nothing.
-pub(super) fn head_stage(scene: &Scene<'_>, id: NodeId) -> Option<Stage> {
-    let head = scene.state.config.head();
-    let load = &scene.state.nodes.get(head.index())?.load;
-    load.stage.filter(|_| id != head).map(|(stage, _)| stage)
 }
 
 /// The first failure line of this start, when there is one.
@@ -122,4 +179,58 @@ pub(super) fn failure<'a>(scene: &Scene<'a>, id: NodeId) -> Option<Row<'a>> {
         row.put(1, format!("+{more} more"), scene.look.bad()).right();
     }
     Some(row)
+}
+
+/// The load as a whole, for the line on top: its stage, its bar and the time left.
+pub(in crate::view) fn whole<'a>(scene: &Scene<'a>, row: &mut Row<'a>) {
+    let (state, look, now) = (scene.state, scene.look, scene.now.stamp);
+    let Some(part) = loading::whole(state) else {
+        row.put(2, "starting", look.busy());
+        return;
+    };
+    match part.bar {
+        Some(bar) => row.put(
+            2,
+            format!("{} {}/{}", part.stage.word(), bar.done, bar.total),
+            look.text(),
+        ),
+        None => {
+            let took = part.since.map_or(Duration::ZERO, |since| now.since(since));
+            row.put(2, format!("{} {}", part.stage.word(), seconds(took)), look.text())
+        }
+    };
+    if let Some((share, _)) = part.share {
+        row.bar(4, share, look.bar(), (6, 16));
+    }
+    if let Some(judged) = loading::judge(state, None, now).filter(|j| j.verdict != Verdict::Progressing) {
+        row.put(2, judged.verdict.text(now), tone(look, &judged.verdict));
+    }
+    if let Ok(eta) = loading::time_left(state, now) {
+        row.put(2, format!("{} left", eta::about(eta.left)), look.text());
+        if let Basis::Rate(stage) = eta.basis {
+            row.put(5, format!(" of {}", stage.word()), look.text()).tight();
+        }
+    }
+}
+
+/// The load as a whole, for the server's pane: how long it still takes and from what that is known, how it goes, and what that rests on.
+pub(in crate::view) fn summary<'a>(scene: &Scene<'a>) -> Vec<Row<'a>> {
+    let (state, look, now) = (scene.state, scene.look, scene.now.stamp);
+    let judged = loading::judge(state, None, now);
+    let mut first = Row::new();
+    match loading::time_left(state, now) {
+        Ok(eta) => first.put(0, eta.text(), look.strong()),
+        Err(why) => first.put(0, format!("time left not known: {why}"), look.dim()),
+    };
+    if let Some(judged) = &judged {
+        first.put(1, judged.verdict.word(), tone(look, &judged.verdict)).right();
+    }
+    let mut rows = vec![first];
+    if let Some(judged) = judged.filter(|j| !j.evidence.is_empty()) {
+        let text = judged.advice.clone().unwrap_or_else(|| judged.evidence.join("; "));
+        let mut row = Row::new();
+        row.put(0, text, tone(look, &judged.verdict));
+        rows.push(row);
+    }
+    rows
 }

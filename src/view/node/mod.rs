@@ -3,7 +3,7 @@
 mod container;
 mod gpu;
 mod link;
-mod load;
+pub(super) mod load;
 mod log;
 mod memory;
 mod readings;

@@ -35,7 +35,7 @@ pub(super) fn rows<'a>(scene: &Scene<'a>, id: NodeId, width: u16, dense: bool) -
         rows.push(row);
     }
     rows.extend(verb(scene, id));
-    rows.push(load::row(scene, id, dense));
+    rows.extend(load::rows(scene, id, dense));
     rows.extend(load::failure(scene, id));
     rows.extend(problems(scene, id));
     rows

@@ -8,6 +8,8 @@ use crate::domain::event::Subject;
 use crate::domain::gpu::Gpu;
 use crate::domain::intent::Pane;
 use crate::domain::units::Bytes;
+use crate::model::load::verdict::Verdict;
+use crate::model::loading::{self, ToldBy};
 use crate::model::schedule::every;
 use crate::view::Scene;
 use crate::view::age::Age;
@@ -19,7 +21,7 @@ use crate::view::widgets::row::Row;
 use crate::view::words::{NOTHING, gib, plural};
 
 use super::container;
-use super::load::{head_stage, reached};
+use super::load::{reached, tone};
 use super::memory::share;
 
 /// Longest name that keeps its column.
@@ -107,16 +109,31 @@ fn load(scene: &Scene<'_>, id: NodeId) -> (String, Style) {
     if !scene.state.loads() {
         return (NOTHING.to_owned(), look.dim());
     }
+    let Some(part) = loading::part(scene.state, id) else {
+        return (NOTHING.to_owned(), look.dim());
+    };
+    let word = part.stage.word();
     if !reached(scene, id) {
-        let stage = load.stage.map_or("?", |(stage, _)| stage.word());
-        return (format!("last {stage}"), look.dim());
+        return (format!("last {word}"), look.dim());
     }
-    match (load.stage, load.bar) {
-        (Some((stage, _)), Some(bar)) => (format!("{} {}/{}", stage.word(), bar.done, bar.total), look.text()),
-        (Some((stage, _)), None) => (stage.word().to_owned(), look.text()),
-        (None, _) if head_stage(scene, id).is_some() => ("inferred from memory".to_owned(), look.text()),
-        (None, _) => (NOTHING.to_owned(), look.dim()),
-    }
+    let judged = loading::judge(scene.state, Some(id), scene.now.stamp).map(|j| j.verdict);
+    let style = match &judged {
+        Some(Verdict::Stalled { .. } | Verdict::Silent { .. } | Verdict::Slow) => {
+            judged.as_ref().map_or(look.text(), |verdict| tone(look, verdict))
+        }
+        Some(Verdict::Progressing | Verdict::Waiting(_)) | None => look.text(),
+    };
+    let stalled = judged
+        .filter(|v| matches!(v, Verdict::Stalled { .. }))
+        .map(|v| v.text(scene.now.stamp));
+    let text = match (stalled, part.bar, part.share) {
+        (Some(stalled), _, _) => stalled,
+        (None, Some(bar), _) => format!("{word} {}/{}", bar.done, bar.total),
+        (None, None, Some((share, true))) => format!("{word} {:.0} % inferred", share * 100.0),
+        (None, None, _) if part.told_by == ToldBy::Inferred => format!("{word} (inferred)"),
+        (None, None, _) => word.to_owned(),
+    };
+    (text, style)
 }
 
 fn memory(scene: &Scene<'_>, id: NodeId, row: &mut Row<'_>) {

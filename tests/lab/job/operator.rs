@@ -170,6 +170,7 @@ async fn watch(folder: &Path) {
     let mut console = drive::Console::start(drive::Setup {
         known_hosts: config.ssh.known_hosts.iter().map(PathBuf::from).collect(),
         results: folder.join("results"),
+        loads: folder.join("loads.json"),
         home: folder.to_owned(),
         options: Options { no_probe: false },
         interactive: false,

@@ -1,0 +1,498 @@
+//! Whether a load goes on: from silence together with what moves.
+//!
+//! Silence alone says nothing. An engine compiles, downloads or waits for its peers for minutes without a line, and a line that comes once a minute may only
+//! say that it waits. So each verdict names its evidence, a load on which anything moves is never called stalled, and without a reading nothing is
+//! known.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::domain::Stamp;
+use crate::domain::load::Stage;
+use crate::domain::time::human;
+
+use super::trend::{Seen, Signal, WINDOW};
+
+/// Silence that is worth no word: records of one stage come this far apart on a slow machine. What moves is looked at over the same time.
+pub const QUIET: Duration = WINDOW;
+
+/// How often the mean time of a shard one shard may take before the load counts as slow. Shards differ in size, and the last ones are often small.
+const SLOW_STEPS: u32 = 4;
+
+/// A shard that takes less is not slow, whatever the others took: a cold disk after a warm cache.
+const SLOW_LEAST: Duration = Duration::from_secs(30);
+
+/// How often the longest time that an earlier load took for a stage it may take before it counts as slow.
+const SLOW_STAGE: u32 = 2;
+
+/// What is known of a load, or of one node's part of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Case {
+    /// Its stage.
+    pub stage: Stage,
+    /// Since when.
+    pub since: Stamp,
+    /// Whether it writes lines of its own: the silence of what never does says nothing.
+    pub writes: bool,
+    /// Last line that says more than that something is waited for.
+    pub line_at: Option<Stamp>,
+    /// Last move of a stage or a bar.
+    pub step_at: Option<Stamp>,
+    /// Of a bar that is not complete: the mean time of a step, and when the last one was.
+    pub pace: Option<(Duration, Stamp)>,
+    /// What is known of each node's readings.
+    pub signals: Vec<(String, Seen)>,
+    /// Why the stage waits for GPUs, where it does: `Ray has 1 GPU alive of 2`.
+    pub gpus: Option<String>,
+    /// Nodes whose rank may be missing, each with why: `spark-2 does not answer`.
+    pub missing: Vec<String>,
+    /// The server's port, where the engine says that it listens and the port refuses.
+    pub refused_port: Option<u16>,
+    /// The longest time that this stage took in earlier loads.
+    pub longest: Option<Duration>,
+    /// What else a person should know beside a verdict that is not good: `MemAvailable 4.1 of 119.7 GiB on spark-2`.
+    pub notes: Vec<String>,
+    /// How long a load must have stalled before a new start is worth a word.
+    pub restart_after: Duration,
+}
+
+/// How a load goes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// It goes on.
+    Progressing,
+    /// It goes on, and slower than it did, or nothing has moved for a while.
+    Slow,
+    /// It waits for something, named as a fragment: `GPUs`, `a peer`.
+    Waiting(String),
+    /// Nothing has moved for longer than the stage is silent as a rule, since then.
+    Stalled {
+        /// The last movement.
+        since: Stamp,
+    },
+    /// No line has come since then, and nothing else is known.
+    Silent {
+        /// The last line.
+        since: Stamp,
+    },
+}
+
+impl Verdict {
+    /// The word in `status` and on the screen.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Progressing => "progressing",
+            Self::Slow => "slow",
+            Self::Waiting(_) => "waiting",
+            Self::Stalled { .. } => "stalled",
+            Self::Silent { .. } => "silent",
+        }
+    }
+
+    /// In words: `waiting for GPUs`, `stalled for 4m10s`.
+    #[must_use]
+    pub fn text(&self, now: Stamp) -> String {
+        match self {
+            Self::Progressing | Self::Slow => self.word().to_owned(),
+            Self::Waiting(what) => format!("waiting for {what}"),
+            Self::Stalled { since } => format!("stalled for {}", human(now.since(*since))),
+            Self::Silent { since } => format!("no line for {}, nothing else known", human(now.since(*since))),
+        }
+    }
+}
+
+/// A verdict with what it rests on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Judgement {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// What it rests on, as fragments, the weightiest first.
+    pub evidence: Vec<String>,
+    /// What to do, where it is time to do something.
+    pub advice: Option<String>,
+}
+
+/// How long nothing may move in a stage before it has stalled. Each is above what healthy loads were seen to take on slow machines.
+#[must_use]
+pub fn patience(stage: Stage) -> Duration {
+    let minutes = match stage {
+        // Imports and the reading of the configuration: two minutes and a half on a busy host, without a line.
+        Stage::Image | Stage::Container | Stage::Starting => 5,
+        // The engine gives up by itself after half an hour; until then it waits.
+        Stage::WaitingForGpus => 35,
+        // A rank waits for its peers for up to ten minutes before torch gives up.
+        Stage::Distributed => 10,
+        // A hub may be slow for long, and a file is counted when it is whole.
+        Stage::Download => 10,
+        // Shards come seconds apart, and memory moves with each.
+        Stage::Weights => 3,
+        // torch.compile says nothing for minutes, uses one core and no memory to speak of.
+        Stage::Compile => 15,
+        // Profiling, capturing and warm-up may compile kernels on the way.
+        Stage::KvCache | Stage::Graphs | Stage::Warmup => 5,
+        Stage::Listening | Stage::Ready => 5,
+    };
+    Duration::from_secs(minutes * 60)
+}
+
+/// Judges a load.
+#[must_use]
+pub fn judge(case: &Case, now: Stamp) -> Judgement {
+    let told = [Some(case.since), case.line_at, case.step_at]
+        .into_iter()
+        .flatten()
+        .max();
+    let told = told.unwrap_or(case.since);
+    let moved = case
+        .signals
+        .iter()
+        .filter_map(|(_, s)| s.moved_at)
+        .fold(told, Stamp::max);
+    let (silence, still) = (now.since(told), now.since(moved));
+    let verdict = verdict(case, silence, still, moved, now);
+    let good = verdict == Verdict::Progressing;
+    let mut evidence = Vec::new();
+    if let (Verdict::Waiting(_), Some(gpus)) = (&verdict, &case.gpus) {
+        evidence.push(gpus.clone());
+    }
+    if let Some(slow) = slow(case, now).filter(|_| verdict == Verdict::Slow) {
+        evidence.push(slow);
+    }
+    if silence > QUIET && case.writes {
+        evidence.push(format!("no line for {}", human(silence)));
+    }
+    evidence.extend(moving(case, now, silence > QUIET, good));
+    if !good {
+        evidence.extend(case.missing.iter().cloned());
+        evidence.extend(case.notes.iter().cloned());
+    }
+    let advice = match &verdict {
+        Verdict::Stalled { since } if now.since(*since) >= case.restart_after => Some(format!(
+            "nothing has moved for {}: read the logs of every node, then stop the server and start it anew",
+            human(now.since(*since))
+        )),
+        Verdict::Stalled { .. }
+        | Verdict::Progressing
+        | Verdict::Slow
+        | Verdict::Waiting(_)
+        | Verdict::Silent { .. } => None,
+    };
+    Judgement {
+        verdict,
+        evidence,
+        advice,
+    }
+}
+
+fn verdict(case: &Case, silence: Duration, still: Duration, moved: Stamp, now: Stamp) -> Verdict {
+    if case.stage == Stage::WaitingForGpus && (case.gpus.is_some() || silence > QUIET) {
+        return Verdict::Waiting("GPUs".to_owned());
+    }
+    if slow(case, now).is_some() && still <= patience(case.stage) {
+        return Verdict::Slow;
+    }
+    if silence <= QUIET {
+        return Verdict::Progressing;
+    }
+    let known = !case.signals.is_empty();
+    let waits = match case.stage {
+        Stage::Download => Some("the download".to_owned()),
+        Stage::Distributed => Some("a peer".to_owned()),
+        Stage::Listening => case.refused_port.map(|port| format!("port {port}")),
+        Stage::Image | Stage::Container => Some("the node".to_owned()),
+        Stage::Starting
+        | Stage::WaitingForGpus
+        | Stage::Weights
+        | Stage::Compile
+        | Stage::KvCache
+        | Stage::Graphs
+        | Stage::Warmup
+        | Stage::Ready => (!case.missing.is_empty()).then(|| "a peer".to_owned()),
+    };
+    if still <= QUIET {
+        // Something moves: a download and a wait for a peer are told by their names all the same.
+        return match waits {
+            Some(what) if case.stage == Stage::Download => Verdict::Waiting(what),
+            Some(_) | None => Verdict::Progressing,
+        };
+    }
+    if !known {
+        return match waits {
+            Some(what) if !case.missing.is_empty() => Verdict::Waiting(what),
+            Some(_) | None => Verdict::Silent { since: moved },
+        };
+    }
+    if still > patience(case.stage) {
+        return Verdict::Stalled { since: moved };
+    }
+    match (waits, case.stage) {
+        (Some(what), _) => Verdict::Waiting(what),
+        // Silent as a rule.
+        (None, Stage::Compile | Stage::Starting) => Verdict::Progressing,
+        (None, _) => Verdict::Slow,
+    }
+}
+
+/// Why it is slow, measured by itself or by earlier loads.
+fn slow(case: &Case, now: Stamp) -> Option<String> {
+    if let Some((mean, at)) = case.pace {
+        let took = now.since(at);
+        if took > SLOW_LEAST && took > mean.saturating_mul(SLOW_STEPS) {
+            return Some(format!(
+                "the last step came {} ago, the ones before took {} each",
+                human(took),
+                human(mean)
+            ));
+        }
+    }
+    let longest = case.longest.filter(|l| *l >= SLOW_LEAST)?;
+    let took = now.since(case.since);
+    (took > longest.saturating_mul(SLOW_STAGE)).then(|| {
+        format!(
+            "{} for {}, in earlier loads at most {}",
+            case.stage.word(),
+            human(took),
+            human(longest)
+        )
+    })
+}
+
+/// What the readings say: what moves, and where it matters what stands still.
+fn moving(case: &Case, now: Stamp, silent: bool, good: bool) -> Vec<String> {
+    let name = |signal| match signal {
+        Signal::Memory => "memory on",
+        Signal::GpuMemory => "GPU memory on",
+        Signal::PageCache => "the page cache on",
+        Signal::DiskReads => "disks of",
+        Signal::ModelCache => "the model cache on",
+        Signal::Gpu => "GPU of",
+    };
+    let moves = |seen: &Seen| seen.moved_at.is_some_and(|at| now.since(at) <= QUIET);
+    let say = |(node, seen): &(String, Seen)| format!("{} {node} {}", name(seen.signal), seen.text);
+    let moving: Vec<String> = case.signals.iter().filter(|(_, s)| moves(s)).map(say).collect();
+    if !moving.is_empty() || (good && !silent) {
+        return moving;
+    }
+    // The page cache that stands still says nothing that memory does not say.
+    let telling = |signal| match signal {
+        Signal::Memory | Signal::GpuMemory | Signal::ModelCache | Signal::DiskReads | Signal::Gpu => true,
+        Signal::PageCache => false,
+    };
+    case.signals
+        .iter()
+        .filter(|(_, s)| telling(s.signal))
+        .map(say)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn at(seconds: u64) -> Stamp {
+        Stamp(seconds * 1000)
+    }
+
+    fn case(stage: Stage) -> Case {
+        Case {
+            stage,
+            since: at(0),
+            writes: true,
+            line_at: Some(at(0)),
+            step_at: None,
+            pace: None,
+            signals: Vec::new(),
+            gpus: None,
+            missing: Vec::new(),
+            refused_port: None,
+            longest: None,
+            notes: Vec::new(),
+            restart_after: Duration::from_secs(600),
+        }
+    }
+
+    fn seen(signal: Signal, moved_at: Option<Stamp>, text: &str) -> (String, Seen) {
+        let text = text.to_owned();
+        let seen = Seen { signal, moved_at, text };
+        ("spark-2".to_owned(), seen)
+    }
+
+    fn still() -> (String, Seen) {
+        seen(Signal::Memory, None, "does not grow")
+    }
+
+    #[test]
+    fn silence_with_memory_that_grows_is_progress_and_says_so() {
+        let mut weights = case(Stage::Weights);
+        weights.signals = vec![seen(Signal::Memory, Some(at(248)), "grows 1.2 GiB/min")];
+        let judged = judge(&weights, at(250));
+        assert_eq!(judged.verdict, Verdict::Progressing);
+        assert_eq!(
+            judged.evidence,
+            ["no line for 4m10s", "memory on spark-2 grows 1.2 GiB/min"]
+        );
+        assert_eq!(judged.advice, None);
+    }
+
+    #[test]
+    fn what_stands_still_for_longer_than_its_stage_is_silent_has_stalled() {
+        for (stage, quiet, stalled) in [
+            (Stage::Weights, 100, 181),
+            (Stage::Compile, 880, 901),
+            (Stage::Starting, 290, 301),
+            (Stage::KvCache, 290, 301),
+        ] {
+            let mut load = case(stage);
+            load.signals = vec![still()];
+            let early = judge(&load, at(quiet)).verdict;
+            assert!(!matches!(early, Verdict::Stalled { .. }), "{stage:?}: {early:?}");
+            assert_eq!(
+                judge(&load, at(stalled)).verdict,
+                Verdict::Stalled { since: at(0) },
+                "{stage:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_new_start_is_advised_only_after_the_configured_time() {
+        let mut load = case(Stage::Weights);
+        load.signals = vec![still()];
+        assert_eq!(judge(&load, at(599)).advice, None);
+        assert!(judge(&load, at(600)).advice.is_some());
+    }
+
+    #[test]
+    fn without_a_reading_nothing_is_known_but_the_silence() {
+        let judged = judge(&case(Stage::Weights), at(4000));
+        assert_eq!(judged.verdict, Verdict::Silent { since: at(0) });
+        assert_eq!(judged.verdict.text(at(4000)), "no line for 1h06m, nothing else known");
+        assert_eq!(judged.evidence, ["no line for 1h06m"]);
+    }
+
+    #[test]
+    fn a_wait_for_gpus_is_a_wait_however_long_its_gaps_are() {
+        let mut load = case(Stage::WaitingForGpus);
+        load.gpus = Some("Ray has 1 GPU alive of 2".to_owned());
+        load.signals = vec![still()];
+        for second in [5, 70, 310, 1270, 1800] {
+            let judged = judge(&load, at(second));
+            assert_eq!(judged.verdict, Verdict::Waiting("GPUs".into()), "{second}");
+            assert_eq!(judged.evidence[0], "Ray has 1 GPU alive of 2");
+        }
+    }
+
+    #[test]
+    fn a_download_without_a_line_is_a_wait_and_with_nothing_that_moves_a_stall() {
+        let mut load = case(Stage::Download);
+        load.signals = vec![seen(Signal::ModelCache, Some(at(1700)), "grows 3.0 GiB/min")];
+        let judged = judge(&load, at(1750));
+        assert_eq!(judged.verdict, Verdict::Waiting("the download".into()));
+        assert_eq!(judged.evidence[1], "the model cache on spark-2 grows 3.0 GiB/min");
+        load.signals = vec![still()];
+        assert_eq!(judge(&load, at(590)).verdict, Verdict::Waiting("the download".into()));
+        assert_eq!(judge(&load, at(601)).verdict, Verdict::Stalled { since: at(0) });
+    }
+
+    #[test]
+    fn ranks_that_do_not_find_each_other_wait_for_a_peer_that_is_named() {
+        let mut load = case(Stage::Distributed);
+        load.signals = vec![still()];
+        load.missing = vec!["spark-2 does not answer".to_owned()];
+        let judged = judge(&load, at(90));
+        assert_eq!(judged.verdict, Verdict::Waiting("a peer".into()));
+        assert!(
+            judged.evidence.contains(&"spark-2 does not answer".to_owned()),
+            "{judged:?}"
+        );
+    }
+
+    #[test]
+    fn a_rate_that_falls_is_slow_while_anything_moves() {
+        let mut load = case(Stage::Weights);
+        load.step_at = Some(at(100));
+        load.line_at = Some(at(100));
+        load.pace = Some((Duration::from_secs(2), at(100)));
+        load.signals = vec![seen(Signal::Memory, Some(at(140)), "grows 0.4 GiB/min")];
+        assert_eq!(judge(&load, at(120)).verdict, Verdict::Progressing);
+        let judged = judge(&load, at(140));
+        assert_eq!(judged.verdict, Verdict::Slow);
+        assert_eq!(
+            judged.evidence[0],
+            "the last step came 40 s ago, the ones before took 2 s each"
+        );
+        assert_eq!(judge(&load, at(400)).verdict, Verdict::Stalled { since: at(140) });
+    }
+
+    #[test]
+    fn a_stage_that_takes_twice_its_longest_time_is_slow() {
+        let mut load = case(Stage::Compile);
+        load.longest = Some(Duration::from_secs(60));
+        load.line_at = Some(at(125));
+        assert_eq!(judge(&load, at(119)).verdict, Verdict::Progressing);
+        assert_eq!(judge(&load, at(130)).verdict, Verdict::Slow);
+    }
+
+    #[test]
+    fn an_engine_that_listens_at_a_port_that_refuses_waits_for_it() {
+        let mut load = case(Stage::Listening);
+        load.refused_port = Some(8000);
+        load.signals = vec![still()];
+        assert_eq!(judge(&load, at(90)).verdict, Verdict::Waiting("port 8000".into()));
+    }
+
+    fn any_stage() -> impl Strategy<Value = Stage> {
+        prop::sample::select(vec![
+            Stage::Starting,
+            Stage::WaitingForGpus,
+            Stage::Distributed,
+            Stage::Download,
+            Stage::Weights,
+            Stage::Compile,
+            Stage::KvCache,
+            Stage::Graphs,
+            Stage::Warmup,
+            Stage::Listening,
+        ])
+    }
+
+    proptest! {
+        #[test]
+        fn what_moves_is_never_called_stalled(
+            stage in any_stage(),
+            line in prop::option::of(0u64..4000),
+            step in prop::option::of(0u64..4000),
+            moved in prop::collection::vec(prop::option::of(0u64..4000), 0..5),
+            pace in prop::option::of((0u64..50, 0u64..4000)),
+            lost in any::<bool>(),
+            now in 4000u64..9000,
+        ) {
+            let mut load = case(stage);
+            load.line_at = line.map(at);
+            load.step_at = step.map(at);
+            load.pace = pace.map(|(mean, last)| (Duration::from_secs(mean), at(last)));
+            load.signals = moved.iter().map(|m| seen(Signal::Memory, m.map(at), "x")).collect();
+            if lost {
+                load.missing.push("spark-2 does not answer".to_owned());
+            }
+            let last = moved.iter().flatten().copied().chain(line).chain(step).max().unwrap_or(0);
+            let judged = judge(&load, at(now));
+            if let Verdict::Stalled { since } = judged.verdict {
+                prop_assert_eq!(since, at(last));
+                prop_assert!(at(now).since(since) > patience(stage));
+                prop_assert!(!load.signals.is_empty());
+            }
+            if Duration::from_secs(now - last) <= QUIET {
+                let still = matches!(judged.verdict, Verdict::Stalled { .. } | Verdict::Silent { .. });
+                prop_assert!(!still);
+            }
+            // The advice never comes before its time.
+            prop_assert!(judged.advice.is_none() || now - last >= 600);
+        }
+    }
+}

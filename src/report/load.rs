@@ -1,0 +1,116 @@
+//! The load of the model: of the whole, and of each node's part in it.
+
+use serde_json::{Value, json};
+
+use crate::domain::units::Bytes;
+use crate::domain::{NodeId, Now};
+use crate::model::State;
+use crate::model::load::eta::Basis;
+use crate::model::load::verdict::{Judgement, Verdict};
+use crate::model::load::{Load, Rank};
+use crate::model::loading::{self, Part};
+use crate::model::state::NodeView;
+
+use super::reading::seconds;
+
+/// A node's part of the load. Without a server that loads or has loaded, what the log says is about one that is gone: only its failures are told.
+pub(super) fn node(state: &State, id: NodeId, view: &NodeView, now: Now) -> Value {
+    let load = &view.load;
+    let part = loading::part(state, id);
+    let mut value = json!({
+        "progress_age_s": load.progress_at.filter(|_| state.loads()).map(|t| seconds(now.stamp, t)),
+        "failures": load.failures.iter().map(|(_, text)| text).collect::<Vec<_>>(),
+        "transports": load.transports,
+        "ranks": ranks(state, load, now),
+        "checkpoint_bytes": load.checkpoint.filter(|_| state.loads()).map(|b| b.0),
+        "verdict": loading::judge(state, Some(id), now.stamp).map(|j| judgement(&j, now)),
+    });
+    add(&mut value, place(part.as_ref(), now));
+    value
+}
+
+/// The load as a whole: the head's part, with the time left and what that is known from.
+pub(super) fn whole(state: &State, now: Now) -> Value {
+    let part = loading::whole(state);
+    let left = loading::time_left(state, now.stamp);
+    let basis = left.as_ref().ok().map(|eta| match eta.basis {
+        Basis::EarlierLoads(_) => "earlier-loads",
+        Basis::Rate(_) => "rate",
+    });
+    let of = left.as_ref().ok().and_then(|eta| match eta.basis {
+        Basis::EarlierLoads(_) => None,
+        Basis::Rate(stage) => Some(stage),
+    });
+    let mut value = json!({
+        "left_s": left.as_ref().ok().map(|eta| eta.left.as_secs_f64()),
+        "left_from": basis,
+        "left_of_stage": of,
+        "left_reason": left.as_ref().err(),
+        "earlier_loads": state.earlier.len(),
+        "verdict": loading::judge(state, None, now.stamp).map(|j| judgement(&j, now)),
+    });
+    add(&mut value, place(part.as_ref(), now));
+    value
+}
+
+/// How far a part is. All of it is null where nothing loads.
+fn place(part: Option<&Part>, now: Now) -> Value {
+    let bytes =
+        |which: fn(&(Bytes, Option<Bytes>)) -> Option<Bytes>| part.and_then(|p| which(p.bytes.as_ref()?)).map(|b| b.0);
+    let bar = part.and_then(|p| p.bar);
+    let share = part.and_then(|p| p.share);
+    json!({
+        "stage": part.map(|p| p.stage),
+        "stage_for_s": part.and_then(|p| p.since).map(|since| seconds(now.stamp, since)),
+        "told_by": part.map(|p| p.told_by),
+        "done": bar.map(|b| b.done),
+        "total": bar.map(|b| b.total),
+        "done_bytes": bytes(|(done, _)| Some(*done)),
+        "total_bytes": bytes(|(_, total)| *total),
+        "share_percent": share.map(|(share, _)| (share * 1000.0).round() / 10.0),
+        "share_inferred": share.map(|(_, guess)| guess),
+        "eta_s": bar.and_then(|b| b.eta()).map(|d| d.as_secs_f64()),
+    })
+}
+
+fn ranks(state: &State, load: &Load, now: Now) -> Vec<Value> {
+    let show = |rank: &Rank| {
+        let node = loading::node_of(state, rank.address.as_deref()).map(|id| state.config.node_name(id));
+        json!({
+            "name": rank.name,
+            "rank": rank.number,
+            "pid": rank.pid,
+            "address": rank.address,
+            "node": node,
+            "stage": rank.stage.map(|(stage, _)| stage),
+            "stage_for_s": rank.stage.map(|(_, since)| seconds(now.stamp, since)),
+            "done": rank.bar.map(|b| b.done),
+            "total": rank.bar.map(|b| b.total),
+        })
+    };
+    load.ranks.iter().filter(|_| state.loads()).map(show).collect()
+}
+
+fn judgement(judged: &Judgement, now: Now) -> Value {
+    let since = match &judged.verdict {
+        Verdict::Stalled { since } | Verdict::Silent { since } => Some(*since),
+        Verdict::Progressing | Verdict::Slow | Verdict::Waiting(_) => None,
+    };
+    let what = match &judged.verdict {
+        Verdict::Waiting(what) => Some(what),
+        Verdict::Progressing | Verdict::Slow | Verdict::Stalled { .. } | Verdict::Silent { .. } => None,
+    };
+    json!({
+        "verdict": judged.verdict.word(),
+        "waits_for": what,
+        "for_s": since.map(|since| seconds(now.stamp, since)),
+        "evidence": judged.evidence,
+        "advice": judged.advice,
+    })
+}
+
+fn add(to: &mut Value, more: Value) {
+    if let (Value::Object(to), Value::Object(more)) = (to, more) {
+        to.extend(more);
+    }
+}
