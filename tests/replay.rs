@@ -109,7 +109,7 @@ fn real_starts_end_as_they_did() {
             "ray-two-hosts-head",
             &[
                 Stage::Starting,
-                Stage::WaitingForGpus,
+                Stage::Placement,
                 Stage::Weights,
                 Stage::KvCache,
                 Stage::Warmup,
@@ -156,7 +156,7 @@ fn real_starts_end_as_they_did() {
 
 const RAY: &[Stage] = &[
     Stage::Starting,
-    Stage::WaitingForGpus,
+    Stage::Placement,
     Stage::Distributed,
     Stage::Weights,
     Stage::KvCache,

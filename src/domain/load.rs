@@ -17,8 +17,8 @@ pub enum Stage {
     Container,
     /// The process runs, nothing more is known.
     Starting,
-    /// Waits until Ray has the GPUs.
-    WaitingForGpus,
+    /// Ray places the ranks. Where it has no GPUs for them they wait here, and only Ray or the engine says so.
+    Placement,
     /// Ranks find each other.
     Distributed,
     /// Weights come from a hub.
@@ -47,7 +47,7 @@ impl Stage {
             Self::Image => "image",
             Self::Container => "container",
             Self::Starting => "starting",
-            Self::WaitingForGpus => "waiting for GPUs",
+            Self::Placement => "placement",
             Self::Distributed => "distributed init",
             Self::Download => "download",
             Self::Weights => "weights",

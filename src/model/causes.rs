@@ -336,7 +336,7 @@ fn gpus(state: &State) -> Option<Judged> {
     let needed = state.config.serve.tensor_parallel_size;
     let seen: f64 = facts.alive().map(|n| n.gpus).sum();
     let head = state.nodes.get(state.config.head().index())?;
-    let waits = head.load.stage.is_some_and(|(stage, _)| stage == Stage::WaitingForGpus);
+    let waits = head.load.stage.is_some_and(|(stage, _)| stage == Stage::Placement);
     // Ray counts in fractions.
     if !waits || seen + 0.5 > f64::from(needed) {
         return Some(Judged::Not(FactName::GpusTooFew, None));

@@ -294,17 +294,24 @@ fn head_load(state: &State) -> Option<&Load> {
     state.nodes.get(state.config.head().index()).map(|view| &view.load)
 }
 
-/// Why the engine waits for GPUs: what it says itself and what Ray has.
+/// Why the ranks wait for GPUs: what the engine says itself and what Ray has. `None` where nobody says that they wait.
 fn gpus(state: &State, stage: Stage, load: Option<&Load>, now: Stamp) -> Option<String> {
-    let waited = load?.gpu_wait.filter(|_| stage == Stage::WaitingForGpus)?;
+    let waited = load.filter(|_| stage == Stage::Placement)?.gpu_wait;
     let ray = &state.observed.ray;
     let facts = ray.value().filter(|r| !ray.stale(now, ray_every(r.via)));
-    let have = facts.map(|r| r.alive().map(|n| n.gpus).sum::<f64>());
+    // Ray knows which groups wait, while the engine's line may be minutes old.
+    let waits = match facts.filter(|r| r.pending_unknown.is_none()) {
+        Some(r) => !r.pending.is_empty(),
+        None => waited.is_some(),
+    };
     let need = state.config.serve.tensor_parallel_size;
-    Some(match have {
-        Some(have) => format!("the engine has waited {waited} s for {need} GPUs; Ray has {have}"),
-        None => format!("the engine has waited {waited} s for {need} GPUs"),
-    })
+    let who = match waited.filter(|_| waits) {
+        Some(waited) => format!("the engine has waited {waited} s for {need} GPUs"),
+        None if waits => format!("Ray has no place yet for {need} GPUs"),
+        None => return None,
+    };
+    let have = facts.map(|r| r.alive().map(|n| n.gpus).sum::<f64>());
+    Some(have.map_or(who.clone(), |have| format!("{who}; Ray has {have}")))
 }
 
 /// Nodes whose rank may be missing.
@@ -403,7 +410,7 @@ pub fn time_left(state: &State, now: Stamp) -> Result<Eta, &'static str> {
         Stage::Image
         | Stage::Container
         | Stage::Starting
-        | Stage::WaitingForGpus
+        | Stage::Placement
         | Stage::Distributed
         | Stage::Weights
         | Stage::Compile

@@ -55,7 +55,7 @@ fn read_part(part: &str) -> Vec<LineFact> {
         return vec![fact];
     }
     if let Some(seconds) = gpu_wait(text) {
-        return vec![LineFact::Stage(Stage::WaitingForGpus), LineFact::GpuWait { seconds }];
+        return vec![LineFact::Stage(Stage::Placement), LineFact::GpuWait { seconds }];
     }
     if text.starts_with("No available shared memory broadcast block found") {
         return vec![LineFact::StillWaits];
@@ -130,7 +130,7 @@ const BEGINNINGS: &[(Stage, &[&str])] = &[
         ],
     ),
     (
-        Stage::WaitingForGpus,
+        Stage::Placement,
         &[
             "Connecting to existing Ray cluster",
             "No current placement group found",

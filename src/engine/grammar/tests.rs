@@ -83,16 +83,16 @@ fn stages_are_read_in_the_words_of_every_version() {
         ),
         (
             "(EngineCore_DP0 pid=2557) INFO 04-27 14:16:51 [ray_utils.py:417] No current placement group found. Creating a new placement group.",
-            Stage::WaitingForGpus,
+            Stage::Placement,
         ),
         (
             "2026-11-29 18:59:36,901\tINFO worker.py:1841 -- Connecting to existing Ray cluster at address: 192.168.200.12:6379...",
-            Stage::WaitingForGpus,
+            Stage::Placement,
         ),
         // The same once its tab has become blanks.
         (
             "2026-11-29 18:59:36,901 INFO worker.py:1841 -- Connecting to existing Ray cluster at address: 192.168.200.12:6379...",
-            Stage::WaitingForGpus,
+            Stage::Placement,
         ),
         (
             "(Worker pid=958) INFO 08-09 20:55:03 [distributed/parallel_state.py:1607] world_size=2 rank=1 local_rank=0",
@@ -226,10 +226,7 @@ fn the_size_of_the_weights_is_read() {
 #[test]
 fn waits_and_transports_are_read() {
     let wait = "INFO 04-01 02:47:00 ray_utils.py:214] Waiting for creating a placement group of specs for 70 seconds. specs=[{'GPU': 1.0}]";
-    let expected = vec![
-        LineFact::Stage(Stage::WaitingForGpus),
-        LineFact::GpuWait { seconds: 70 },
-    ];
+    let expected = vec![LineFact::Stage(Stage::Placement), LineFact::GpuWait { seconds: 70 }];
     assert_eq!(read_line(wait), expected);
     let channel = "(EngineCore_DP0 pid=2301) (RayWorkerWrapper pid=2528) spark:2528:2528 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/";
     assert_eq!(
@@ -390,7 +387,7 @@ fn a_whole_log_over_ray_reaches_every_stage_though_some_lines_come_late() {
         let (stages, last, _) = walk(log);
         assert_eq!(last, LISTENING);
         for stage in [
-            Stage::WaitingForGpus,
+            Stage::Placement,
             Stage::Distributed,
             Stage::Weights,
             Stage::KvCache,

@@ -167,7 +167,7 @@ impl Load {
             LineFact::Checkpoint(size) => self.checkpoint = Some(size),
             LineFact::Rank(line) => rank::take(&mut self.ranks, line, now),
             LineFact::GpuWait { seconds } => {
-                self.enter(Stage::WaitingForGpus, now);
+                self.enter(Stage::Placement, now);
                 self.gpu_wait = Some(seconds);
                 self.idle_lines = self.idle_lines.saturating_add(1);
             }

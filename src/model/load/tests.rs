@@ -255,7 +255,7 @@ fn lines_that_only_say_that_something_is_waited_for_break_no_silence() {
 fn any_fact() -> impl Strategy<Value = LineFact> {
     let stage = prop::sample::select(vec![
         Stage::Starting,
-        Stage::WaitingForGpus,
+        Stage::Placement,
         Stage::Distributed,
         Stage::Download,
         Stage::Weights,

@@ -122,7 +122,7 @@ pub fn patience(stage: Stage) -> Duration {
         // Imports and the reading of the configuration: two minutes and a half on a busy host, without a line.
         Stage::Image | Stage::Container | Stage::Starting => 5,
         // The engine gives up by itself after half an hour; until then it waits.
-        Stage::WaitingForGpus => 35,
+        Stage::Placement => 35,
         // A rank waits for its peers for up to ten minutes before torch gives up.
         Stage::Distributed => 10,
         // A hub may be slow for long, and a file is counted when it is whole.
@@ -188,7 +188,8 @@ pub fn judge(case: &Case, now: Stamp) -> Judgement {
 }
 
 fn verdict(case: &Case, silence: Duration, still: Duration, moved: Stamp, now: Stamp) -> Verdict {
-    if case.stage == Stage::WaitingForGpus && (case.gpus.is_some() || silence > QUIET) {
+    // The ranks' processes take a minute to start in silence once they are placed: that no line comes is no sign of a wait.
+    if case.stage == Stage::Placement && case.gpus.is_some() {
         return Verdict::Waiting("GPUs".to_owned());
     }
     if slow(case, now).is_some() && still <= patience(case.stage) {
@@ -204,7 +205,7 @@ fn verdict(case: &Case, silence: Duration, still: Duration, moved: Stamp, now: S
         Stage::Listening => case.refused_port.map(|port| format!("port {port}")),
         Stage::Image | Stage::Container => Some("the node".to_owned()),
         Stage::Starting
-        | Stage::WaitingForGpus
+        | Stage::Placement
         | Stage::Weights
         | Stage::Compile
         | Stage::KvCache
@@ -231,7 +232,7 @@ fn verdict(case: &Case, silence: Duration, still: Duration, moved: Stamp, now: S
     match (waits, case.stage) {
         (Some(what), _) => Verdict::Waiting(what),
         // Silent as a rule.
-        (None, Stage::Compile | Stage::Starting) => Verdict::Progressing,
+        (None, Stage::Compile | Stage::Starting | Stage::Placement) => Verdict::Progressing,
         (None, _) => Verdict::Slow,
     }
 }
@@ -377,7 +378,7 @@ mod tests {
 
     #[test]
     fn a_wait_for_gpus_is_a_wait_however_long_its_gaps_are() {
-        let mut load = case(Stage::WaitingForGpus);
+        let mut load = case(Stage::Placement);
         load.gpus = Some("Ray has 1 GPU alive of 2".to_owned());
         load.signals = vec![still()];
         for second in [5, 70, 310, 1270, 1800] {
@@ -385,6 +386,13 @@ mod tests {
             assert_eq!(judged.verdict, Verdict::Waiting("GPUs".into()), "{second}");
             assert_eq!(judged.evidence[0], "Ray has 1 GPU alive of 2");
         }
+    }
+
+    #[test]
+    fn a_silent_placement_is_no_wait_for_gpus_where_nobody_says_so() {
+        let mut load = case(Stage::Placement);
+        load.signals = vec![still()];
+        assert_eq!(judge(&load, at(60)).verdict, Verdict::Progressing);
     }
 
     #[test]
@@ -449,7 +457,7 @@ mod tests {
     fn any_stage() -> impl Strategy<Value = Stage> {
         prop::sample::select(vec![
             Stage::Starting,
-            Stage::WaitingForGpus,
+            Stage::Placement,
             Stage::Distributed,
             Stage::Download,
             Stage::Weights,

@@ -496,7 +496,7 @@ mod tests {
         }
         let all = [
             Stage::Starting,
-            Stage::WaitingForGpus,
+            Stage::Placement,
             Stage::Distributed,
             // What comes between `Starting to load` and the first shard.
             Stage::Download,

@@ -52,7 +52,7 @@ pub(super) fn rows<'a>(scene: &Scene<'a>, id: NodeId, dense: bool) -> Vec<Row<'a
         Stage::Image
         | Stage::Container
         | Stage::Starting
-        | Stage::WaitingForGpus
+        | Stage::Placement
         | Stage::Distributed
         | Stage::Download
         | Stage::Weights
