@@ -151,6 +151,42 @@ esac
 }
 
 #[test]
+fn a_gpu_that_is_lost_takes_no_other_with_it() {
+    // Three are attached, the middle one is lost: fewer lines a look than there are GPUs, and in another run one that is no reading.
+    let lost = [
+        "",
+        "    echo 'Unable to determine the device handle for GPU1: 0000:07:00.0: Unknown Error'\n",
+    ];
+    for line in lost {
+        let nvidia = format!(
+            r#"case $* in *--query-gpu*) ;; *) exec sleep 1000 ;; esac
+while :; do
+    echo '3, 0, 00000000:06:00.0, Disabled, NVIDIA H200, 95, 21581, 143771, 636.34, 52'
+{line}    echo '3, 2, 00000000:08:00.0, Disabled, NVIDIA H200, 7, 9, 143771, 120.02, 36'
+    sleep 1
+done
+"#
+        );
+        each_shell(|_, shell| {
+            let folder = tempfile::tempdir().unwrap();
+            tool(folder.path(), "nvidia-smi", &nvidia);
+            let mut running = Running::start(shell, "docker", Duration::from_secs(10), folder.path());
+            let mut looks = 0;
+            running.until(|reading| {
+                for fact in &reading.facts {
+                    if let Facts::Gpus(g) = fact {
+                        let seen: Vec<u32> = g.gpus.iter().map(|g| g.index).collect();
+                        assert_eq!(seen, [0, 2], "{shell:?} {line}");
+                        looks += 1;
+                    }
+                }
+                looks == 3
+            });
+        });
+    }
+}
+
+#[test]
 fn a_tool_that_hangs_keeps_no_other_reading_back_and_is_ended() {
     each_shell(|_, shell| {
         let folder = tempfile::tempdir().unwrap();

@@ -36,10 +36,10 @@ tell() {
   lines=0
   bytes=0
   IFS=$newline
-  for line in $out; do
-    record="$record$mark $1 $line$newline"
+  for piece in $out; do
+    record="$record$mark $1 $piece$newline"
     lines=$((lines + 1))
-    bytes=$((bytes + ${#line}))
+    bytes=$((bytes + ${#piece}))
   done
   unset IFS
   clock
