@@ -119,6 +119,8 @@ pub struct MetricsSample {
     pub of: Option<MetricsOf>,
     /// `vllm:generation_tokens_total`.
     pub generation_tokens: Option<f64>,
+    /// The same of each engine, by its labels in their order: one that begins anew or leaves does not show in the sum.
+    pub generation_of: Vec<(String, f64)>,
     /// `vllm:prompt_tokens_total`, those from the prefix cache included.
     pub prompt_tokens: Option<f64>,
     /// `vllm:num_requests_running`.

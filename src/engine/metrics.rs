@@ -135,10 +135,11 @@ pub fn sample(text: &str) -> MetricsSample {
     MetricsSample {
         of: Some(names.of),
         generation_tokens: scrape.counter(names.generation),
+        generation_of: scrape.each(names.generation),
         prompt_tokens: scrape.counter(names.prompt),
         running: scrape.sum(names.running),
         waiting: scrape.sum(names.waiting),
-        kv_cache: scrape.most(names.kv_cache).map(percent),
+        kv_cache: scrape.most(names.kv_cache).and_then(percent),
         finished: scrape.counter(names.finished),
         preemptions: scrape.counter(names.preemptions),
         prefix_queries: scrape.counter(names.prefix_queries),
@@ -189,6 +190,23 @@ impl Scrape<'_> {
         })
     }
 
+    /// A counter of each engine by its labels, in their order; those past [`ENGINES_MOST`] are left out.
+    fn each(&self, names: &[&str]) -> Vec<(String, f64)> {
+        let of = |name: &str, form: &str| {
+            let mut engines: BTreeMap<String, f64> = BTreeMap::new();
+            for sample in self.series(name, form).filter(|s| s.value.is_finite()) {
+                let labels: Vec<String> = engine(sample).iter().map(|(k, v)| format!("{k}={v}")).collect();
+                let value = engines.entry(labels.join(",")).or_insert(sample.value);
+                *value = value.max(sample.value);
+            }
+            engines
+        };
+        let forms = ["_total", "", "_total_total"];
+        let mut all = names.iter().flat_map(|name| forms.map(|form| of(name, form)));
+        let found = all.find(|engines| !engines.is_empty()).unwrap_or_default();
+        found.into_iter().take(ENGINES_MOST).collect()
+    }
+
     fn sum(&self, names: &[&str]) -> Option<f64> {
         names.iter().find_map(|name| total(&self.values(name, "")))
     }
@@ -232,16 +250,23 @@ fn engine(sample: &Sample) -> Vec<(&str, &str)> {
     labels.filter(|(name, _)| !RANK_LABELS.contains(name)).collect()
 }
 
+/// Engines of one server whose counters are held one by one; a data-parallel server of today has some tens.
+const ENGINES_MOST: usize = 256;
+
 fn total(values: &[f64]) -> Option<f64> {
-    (!values.is_empty()).then(|| values.iter().sum())
+    // Nothing that is counted here is below zero.
+    let sound = !values.is_empty() && values.iter().all(|v| *v >= 0.0);
+    sound.then(|| values.iter().sum())
 }
 
 #[expect(
     clippy::cast_possible_truncation,
     reason = "a share of 0 to 1, shown without decimals"
 )]
-fn percent(share: f64) -> Percent {
-    Percent((share.clamp(0.0, 1.0) * 100.0) as f32)
+fn percent(share: f64) -> Option<Percent> {
+    // A little above 1 is rounding; what can't be is not known.
+    let share = (0.0..=1.1).contains(&share).then(|| share.min(1.0))?;
+    Some(Percent((share * 100.0) as f32))
 }
 
 #[cfg(test)]
@@ -275,6 +300,13 @@ process_start_time_seconds 1.79597297299e+09
     }
 
     #[test]
+    fn what_cannot_be_is_not_known() {
+        let text = "vllm:num_requests_running{engine=\"0\"} -5\nvllm:kv_cache_usage_perc{engine=\"0\"} 1e300\nvllm:num_requests_waiting{engine=\"0\"} 0\n";
+        let s = sample(text);
+        assert_eq!((s.running, s.kv_cache, s.waiting), (None, None, Some(0.0)));
+    }
+
+    #[test]
     fn engines_are_summed_and_the_fullest_cache_counts() {
         let text = "\
 vllm:generation_tokens_total{engine=\"0\"} 10
@@ -284,6 +316,8 @@ vllm:gpu_cache_usage_perc{engine=\"1\"} 0.5
 ";
         let s = sample(text);
         assert_eq!(s.generation_tokens, Some(15.0));
+        let each = [("engine=0".to_owned(), 10.0), ("engine=1".to_owned(), 5.0)];
+        assert_eq!(s.generation_of, each);
         assert_eq!(s.kv_cache, Some(Percent(50.0)));
         assert_eq!(s.running, None);
     }

@@ -148,7 +148,7 @@ impl Window {
     }
 }
 
-/// Whether a counter fell, or another process answers: nothing before it can be compared with what comes after.
+/// Whether a counter fell, engines changed, or another process answers: nothing before it can be compared with what comes after.
 fn reset(old: &MetricsSample, new: &MetricsSample) -> bool {
     let counters = |s: &MetricsSample| {
         [
@@ -171,7 +171,19 @@ fn reset(old: &MetricsSample, new: &MetricsSample) -> bool {
         .started
         .zip(old.started)
         .is_some_and(|(n, o)| n.total_cmp(&o).is_ne());
-    another || old.of != new.of || fell(&counters(old), &counters(new)) || fell(&times(old), &times(new))
+    another
+        || engines_changed(old, new)
+        || old.of != new.of
+        || fell(&counters(old), &counters(new))
+        || fell(&times(old), &times(new))
+}
+
+/// Whether an engine counts anew, has left or has come: the sums before and after are of different engines.
+fn engines_changed(old: &MetricsSample, new: &MetricsSample) -> bool {
+    let (old, new) = (&old.generation_of, &new.generation_of);
+    let fell = || old.iter().zip(new).any(|((a, was), (b, is))| a != b || is < was);
+    // Before the first token of all an engine has no series yet.
+    !old.is_empty() && (old.len() != new.len() || fell())
 }
 
 /// Two scrapes, and what lies between them.

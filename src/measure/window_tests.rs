@@ -161,3 +161,29 @@ fn the_rate_of_the_window_is_its_tokens_by_its_time() {
     let uncounted = after(vec![(0, MetricsSample::default()), (1, MetricsSample::default())]).figures();
     assert_eq!(uncounted.generation.reason(), Some(NOT_EXPORTED));
 }
+
+#[test]
+fn an_engine_that_leaves_comes_back_or_counts_anew_is_no_burst_of_tokens() {
+    let engines = |each: &[f64]| MetricsSample {
+        generation_tokens: Some(each.iter().sum()),
+        generation_of: each
+            .iter()
+            .enumerate()
+            .map(|(n, v)| (format!("engine={n}"), *v))
+            .collect(),
+        ..MetricsSample::default()
+    };
+    let mut window = after(vec![
+        (0, engines(&[1000.0, 50_000.0])),
+        (1, engines(&[1100.0, 50_100.0])),
+    ]);
+    assert_eq!(window.figures().generation.value(), Some(&200.0));
+    assert!(window.push(Stamp(2000), engines(&[1200.0])), "one left");
+    assert!(window.push(Stamp(3000), engines(&[1300.0, 50_300.0])), "it is back");
+    assert!(!window.push(Stamp(4000), engines(&[1400.0, 50_400.0])));
+    assert_eq!(window.figures().generation.value(), Some(&200.0));
+    assert!(
+        window.push(Stamp(5000), engines(&[61_400.0, 0.0])),
+        "one began anew, and the sum rose"
+    );
+}

@@ -1,5 +1,7 @@
 //! nvidia-smi: devices, and the processes that hold them.
 
+use std::ops::RangeInclusive;
+
 use crate::domain::event::{Facts, Subject};
 use crate::domain::gpu::{Gpu, GpuFacts, GpuProcess};
 use crate::domain::problem::Problem;
@@ -128,12 +130,12 @@ fn gpu(line: &str) -> Option<Gpu> {
     let (_bus, _mig) = (fields.next()?, fields.next()?);
     // A name may hold commas; the fields after it may not.
     let mut fields = fields.next()?.rsplitn(6, ',').map(str::trim);
-    let temperature = number(fields.next()?);
-    let power = number(fields.next()?);
+    let temperature = number(fields.next()?, CELSIUS);
+    let power = number(fields.next()?, WATTS);
     let (total, used) = (fields.next()?, fields.next()?);
-    let utilization = number(fields.next()?);
+    let utilization = number(fields.next()?, PERCENT);
     let name = short(fields.next()?);
-    let unified = NONE_OF_ITS_OWN.contains(&total) || name.contains(UNIFIED_CHIP);
+    let unified = NONE_OF_ITS_OWN.contains(&total) || name.split_whitespace().any(|word| word == UNIFIED_CHIP);
     Some(Gpu {
         index,
         utilization: utilization.map(Percent),
@@ -226,13 +228,18 @@ fn last(found: &mut [GpuProcess], set: impl FnOnce(&mut GpuProcess)) {
 }
 
 /// A number, unless the tool has a word for "unknown" in its place: `[N/A]`, `N/A`, `[Not Supported]`, `[Insufficient Permissions]`, `ERR!` and more.
-fn number(field: &str) -> Option<f32> {
+/// What can be: a number beyond it is a fault of the driver, and no reading.
+const PERCENT: RangeInclusive<f32> = 0.0..=100.0;
+const WATTS: RangeInclusive<f32> = 0.0..=10_000.0;
+const CELSIUS: RangeInclusive<f32> = -60.0..=200.0;
+
+fn number(field: &str, possible: RangeInclusive<f32>) -> Option<f32> {
     field
         .split_whitespace()
         .next()?
         .parse()
         .ok()
-        .filter(|n: &f32| n.is_finite())
+        .filter(|n: &f32| possible.contains(n))
 }
 
 /// Mebibytes.
