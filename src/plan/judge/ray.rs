@@ -2,6 +2,7 @@
 
 use crate::config::Config;
 use crate::domain::NodeId;
+use crate::domain::container::ContainerState;
 use crate::domain::observed::Observed;
 use crate::domain::problem::Verdict;
 use crate::domain::ray::{RayFacts, RayNode};
@@ -109,8 +110,17 @@ fn strangers<'r>(config: &Config, ray: &'r RayFacts) -> impl Iterator<Item = &'r
     ray.alive().filter(move |n| !known.contains(&n.address))
 }
 
+/// Whether the container runs on a node, or nobody knows: Ray can't have a node whose container is seen not to run.
+fn may_run(observed: &Observed, config: &Config, node: NodeId) -> bool {
+    let containers = observed.node(node).and_then(|n| n.containers.value());
+    containers.is_none_or(|all| {
+        all.named(&config.container.name)
+            .is_some_and(|c| c.state == ContainerState::Running)
+    })
+}
+
 /// The Ray node that is this node under another address than its fabric address, as far as can be told: Ray's own word for the head, the node's
-/// interfaces and login address for the others, and where only one worker is missing, whoever is left over.
+/// interfaces and login address for the others, and where only one worker is missing and may be running, whoever is left over.
 pub(crate) fn stray_of<'r>(
     observed: &Observed,
     config: &Config,
@@ -140,7 +150,7 @@ pub(crate) fn stray_of<'r>(
             .find(|id| !stranger.address.starts_with("127.") && has(*id, &stranger.address));
         match owner {
             Some(owner) => owner == node,
-            None => missing == [node],
+            None => missing == [node] && may_run(observed, config, node),
         }
     })
 }
