@@ -67,13 +67,18 @@ pub fn part(state: &State, id: NodeId) -> Option<Part> {
     if !state.loads() {
         return outside(state, id);
     }
+    // What the server shows of itself is more than the last stage that a log tells of.
+    if state.server.state.answers() {
+        let stage = if proven(state) { Stage::Ready } else { Stage::Listening };
+        return Some(plain(stage, None, ToldBy::Outside));
+    }
     let view = state.nodes.get(id.index())?;
     let head = head_load(state);
     let head_stage = head.and_then(|load| load.stage);
     // The head's last stages are those of the server: every rank is done by then.
     let late = head_stage.filter(|(stage, _)| *stage >= Stage::Warmup && id != state.config.head());
     let own = own_part(&view.load);
-    let part = if let Some((stage, since)) = late {
+    Some(if let Some((stage, since)) = late {
         let told_by = own.map_or(ToldBy::HeadLog, |_| ToldBy::OwnLog);
         plain(stage, Some(since), told_by)
     } else if let Some(part) = own {
@@ -81,12 +86,14 @@ pub fn part(state: &State, id: NodeId) -> Option<Part> {
     } else if let Some(part) = head.and_then(|load| rank_part(state, id, view, load)) {
         part
     } else {
-        let (stage, since) = head_stage?;
+        // Its process runs, and no log has said anything yet.
+        let Some((stage, since)) = head_stage else {
+            return Some(plain(Stage::Starting, None, ToldBy::Outside));
+        };
         let mut part = plain(stage, Some(since), ToldBy::Inferred);
         part.share = inferred(state, view, stage);
         part
-    };
-    Some(ready(state, part))
+    })
 }
 
 /// The load as a whole: the head's part.
@@ -104,14 +111,6 @@ fn plain(stage: Stage, since: Option<Stamp>, told_by: ToldBy) -> Part {
         share: None,
         told_by,
     }
-}
-
-/// What the log says of a server that listens is less than a token says.
-fn ready(state: &State, mut part: Part) -> Part {
-    if part.stage == Stage::Listening && state.server.state.answers() && proven(state) {
-        part.stage = Stage::Ready;
-    }
-    part
 }
 
 fn own_part(load: &Load) -> Option<Part> {
@@ -141,6 +140,12 @@ fn own_part(load: &Load) -> Option<Part> {
 fn rank_part(state: &State, id: NodeId, view: &NodeView, head: &Load) -> Option<Part> {
     let ranks = ranks_on(state, id, head).filter_map(|rank| Some((rank.stage?, rank.bar)));
     let ((stage, since), bar) = ranks.min_by_key(|((stage, _), _)| *stage)?;
+    // "Starting to load model" is only a guess at a download: where the whole is at the weights, nothing is downloaded any more.
+    if let (Stage::Download, Some((whole @ Stage::Weights, at))) = (stage, head.stage) {
+        let mut part = plain(whole, Some(at), ToldBy::Inferred);
+        part.share = inferred(state, view, whole);
+        return Some(part);
+    }
     // Such lines come in the wrong order and late: a stage in which the whole is cannot be ahead of a rank's, but for the one that they wait in together.
     let mut part = plain(stage, Some(since), ToldBy::HeadLog);
     part.bar = bar.filter(|bar| bar.total > 0);

@@ -16,6 +16,9 @@ use super::schedule::{HEALTH_EVERY, ray_every};
 use super::state::{ServerView, ServingState, State};
 use super::why::lost_since;
 
+/// HTTP's "service unavailable": a server that loads, or one that is broken.
+const UNAVAILABLE: u16 = 503;
+
 /// Takes an answer of the server or of Ray's dashboard.
 pub(super) fn take(state: &mut State, answer: ServerFacts, at: Stamp) {
     let seen = &mut state.observed.server;
@@ -150,10 +153,29 @@ pub(super) fn settle(state: &mut State, now: Stamp, effects: &mut Vec<Effect>) {
     }
     // Another reason for the same state does not begin it anew.
     if discriminant(&state.server.state) != discriminant(&next) {
-        state.server.found = state.server.state == ServingState::Unknown;
+        state.server.found = found(&state.server, &next);
         state.server.since = now;
     }
     state.server.state = next;
+}
+
+/// Whether the next state was found so, and not seen to become so: nobody knows since when. What is learnt of a state that was found, such as the token that
+/// proves it or the line that says why it is down, is no change of the server.
+fn found(view: &ServerView, next: &ServingState) -> bool {
+    match (&view.state, next) {
+        (ServingState::Unknown, _) => true,
+        (ServingState::Answering, ServingState::Ready | ServingState::Degraded(_))
+        | (ServingState::Down, ServingState::Failed(_)) => view.found,
+        (
+            ServingState::Down
+            | ServingState::Loading
+            | ServingState::Answering
+            | ServingState::Ready
+            | ServingState::Degraded(_)
+            | ServingState::Failed(_),
+            _,
+        ) => false,
+    }
 }
 
 /// What a person who looks elsewhere wants to know of a change. A state that was found when the console started, or after a gap, is no news.
@@ -190,6 +212,7 @@ fn judge(state: &State, now: Stamp) -> ServingState {
     match health {
         Health::Unreachable(_) => ServingState::Unknown,
         Health::Refused => refused(state),
+        Health::Status(UNAVAILABLE) if not_yet(state) => ServingState::Loading,
         Health::Status(code) => ServingState::Failed(format!("/health answers {code}")),
         Health::Ok => {
             if let Some(why) = wrong_model(state) {
@@ -206,6 +229,16 @@ fn judge(state: &State, now: Stamp) -> ServingState {
                 .map_or(ServingState::Ready, ServingState::Degraded)
         }
     }
+}
+
+/// Whether a server that calls itself unavailable loads: some answer so before they are ready. One that has answered before, or has failed, is broken.
+fn not_yet(state: &State) -> bool {
+    let before = match state.server.state {
+        ServingState::Unknown | ServingState::Down | ServingState::Loading => true,
+        ServingState::Answering | ServingState::Ready | ServingState::Degraded(_) | ServingState::Failed(_) => false,
+    };
+    let failed = !failures(state.nodes.iter().map(|n| &n.load).filter(|l| !l.over)).is_empty();
+    before && !failed && state.token_failed.is_none() && !proven(state) && refused(state) == ServingState::Loading
 }
 
 /// Whether a token of this start of the server is known.

@@ -496,6 +496,31 @@ fn without_the_probe_a_run_ends_with_an_answer_and_says_no_more() {
 }
 
 #[test]
+fn a_server_that_calls_itself_unavailable_loads_until_it_has_answered_and_is_broken_after() {
+    let unavailable = || ServerFacts::Health(Health::Status(503));
+    let mut told = Told::serving(Options::default());
+    told.server(100, unavailable());
+    assert_eq!(*told.state(), ServingState::Loading);
+    told.healthy(200, 0.0);
+    told.server(300, unavailable());
+    assert_eq!(*told.state(), ServingState::Failed("/health answers 503".into()));
+}
+
+#[test]
+fn since_when_a_server_that_was_found_is_so_nobody_knows() {
+    let mut told = Told::serving(Options::default());
+    told.healthy(100, 0.0);
+    told.server(200, token());
+    assert_eq!(*told.state(), ServingState::Ready);
+    assert!(told.0.server.found, "the token proves what was so before");
+    told.server(300, ServerFacts::Health(Health::Refused));
+    told.healthy(400, 0.0);
+    told.server(500, token());
+    assert_eq!(*told.state(), ServingState::Ready);
+    assert!(!told.0.server.found, "it was seen to become so");
+}
+
+#[test]
 fn what_becomes_of_a_server_is_told_and_what_was_found_is_not() {
     let notices = |effects: &[Effect]| -> Vec<String> {
         let text = |e: &Effect| match e {
