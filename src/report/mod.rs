@@ -9,6 +9,7 @@ pub mod bench;
 pub mod causes;
 pub mod left;
 mod load;
+mod log;
 mod node;
 mod ray;
 mod reading;

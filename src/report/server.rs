@@ -21,6 +21,7 @@ pub(super) fn server(state: &State, now: Now) -> Value {
         "why": state.server_why(),
         "doubt": doubt(state, at),
         "since_s": seconds(at, view.since),
+        "found": view.found,
         "url": server_url(&state.config),
         "tunnel": tunnel_line(&state.config),
         "expected_model": state.config.serve.name(),

@@ -10,6 +10,7 @@ use crate::model::state::LastError;
 use super::SCHEMA;
 use super::causes::{causes, timestamp as at_wall};
 use super::load;
+use super::log;
 use super::node::readings;
 use super::ray::ray;
 use super::reading::seconds;
@@ -89,7 +90,8 @@ fn node_json(state: &State, id: NodeId, now: Now) -> Option<Value> {
         "link": link_json(&seen.link, view.last_error.as_ref(), now),
         "unread": view.unread.iter().map(|(what, u)| json!({ "what": what, "why": u.why, "for_s": seconds(at, u.since) })).collect::<Vec<_>>(),
         "load": load::node(state, id, view, now),
-        "log": { "lines": view.log.seq, "dropped": view.log.dropped, "age_s": view.log.at.map(|t| seconds(at, t)) },
+        "log": log::log(view, at),
+        "restarts_lately": view.restarts.lately(at),
         "problems": view.problems,
     });
     if let Value::Object(map) = &mut value {

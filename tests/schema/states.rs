@@ -10,6 +10,7 @@ use bringup::domain::gpu::{Gpu, GpuFacts, GpuProcess};
 use bringup::domain::image::{ImageFacts, VersionFacts};
 use bringup::domain::link::{LinkError, LinkErrorKind, LinkState};
 use bringup::domain::load::Transport;
+use bringup::domain::logs::{ContainerEnd, LogSource};
 use bringup::domain::memory::MemoryFacts;
 use bringup::domain::problem::Problem;
 use bringup::domain::ray::{PlacementGroup, RayStatus, StatusFailure};
@@ -185,6 +186,16 @@ fn failed() -> State {
     state.observed.nodes[1].containers = read(ContainerFacts {
         containers: vec![ended, odd],
     });
+    let (nothing, ray) = (
+        LogSource::Nothing {
+            wanted: "container whose name fits node-*".into(),
+        },
+        LogSource::Ray {
+            container: "vllm-qwen35".into(),
+        },
+    );
+    state.nodes[0].log.source = Some((nothing, ago(60).stamp));
+    state.nodes[1].log.source = Some((ray, ago(3).stamp));
     state
 }
 
@@ -309,8 +320,23 @@ pub fn whole() -> State {
         seq: 9,
         dropped: 2,
         at: Some(ago(1).stamp),
+        source: Some((
+            LogSource::Follows {
+                what: "docker logs node-1234".into(),
+                of: 2,
+            },
+            ago(9).stamp,
+        )),
         ..LogMeta::default()
     };
+    let end = ContainerEnd {
+        id: "77aa".repeat(16),
+        name: "node-1233".into(),
+        code: Some(137),
+        oom: true,
+        available: Some(Bytes(3)),
+    };
+    state.nodes[0].ended = Some((end, ago(20).stamp));
     membership(&mut state);
     serving(&mut state);
     state
