@@ -167,12 +167,17 @@ struct Scrape<'a> {
 impl Scrape<'_> {
     /// Values of a name, one an engine: ranks of the same engine come to the largest of theirs.
     fn values(&self, name: &str, ending: &str) -> Vec<f64> {
+        self.engines(name, ending).into_values().collect()
+    }
+
+    /// The same by the engines' labels.
+    fn engines(&self, name: &str, ending: &str) -> BTreeMap<Vec<(&str, &str)>, f64> {
         let mut engines: BTreeMap<Vec<(&str, &str)>, f64> = BTreeMap::new();
         for sample in self.series(name, ending).filter(|s| s.value.is_finite()) {
             let value = engines.entry(engine(sample)).or_insert(sample.value);
             *value = value.max(sample.value);
         }
-        engines.into_values().collect()
+        engines
     }
 
     fn series(&self, name: &str, ending: &str) -> impl Iterator<Item = &Sample> {
@@ -184,27 +189,23 @@ impl Scrape<'_> {
 
     /// Sum of a counter over the engines; `None` where there is none.
     fn counter(&self, names: &[&str]) -> Option<f64> {
-        names.iter().find_map(|name| {
-            let forms = ["_total", "", "_total_total"];
-            forms.iter().find_map(|form| total(&self.values(name, form)))
-        })
+        names
+            .iter()
+            .find_map(|name| COUNTER.iter().find_map(|form| total(&self.values(name, form))))
     }
 
     /// A counter of each engine by its labels, in their order; those past [`ENGINES_MOST`] are left out.
     fn each(&self, names: &[&str]) -> Vec<(String, f64)> {
-        let of = |name: &str, form: &str| {
-            let mut engines: BTreeMap<String, f64> = BTreeMap::new();
-            for sample in self.series(name, form).filter(|s| s.value.is_finite()) {
-                let labels: Vec<String> = engine(sample).iter().map(|(k, v)| format!("{k}={v}")).collect();
-                let value = engines.entry(labels.join(",")).or_insert(sample.value);
-                *value = value.max(sample.value);
-            }
-            engines
-        };
-        let forms = ["_total", "", "_total_total"];
-        let mut all = names.iter().flat_map(|name| forms.map(|form| of(name, form)));
+        let mut all = names
+            .iter()
+            .flat_map(|name| COUNTER.map(|form| self.engines(name, form)));
         let found = all.find(|engines| !engines.is_empty()).unwrap_or_default();
-        found.into_iter().take(ENGINES_MOST).collect()
+        let labels = |labels: Vec<(&str, &str)>| {
+            let labels: Vec<String> = labels.iter().map(|(k, v)| format!("{k}={v}")).collect();
+            labels.join(",")
+        };
+        let each = found.into_iter().map(|(engine, count)| (labels(engine), count));
+        each.take(ENGINES_MOST).collect()
     }
 
     fn sum(&self, names: &[&str]) -> Option<f64> {
@@ -249,6 +250,9 @@ fn engine(sample: &Sample) -> Vec<(&str, &str)> {
         .map(|(name, value)| (name.as_str(), value.as_str()));
     labels.filter(|(name, _)| !RANK_LABELS.contains(name)).collect()
 }
+
+/// How the name of a counter may end.
+const COUNTER: [&str; 3] = ["_total", "", "_total_total"];
 
 /// Engines of one server whose counters are held one by one; a data-parallel server of today has some tens.
 const ENGINES_MOST: usize = 256;

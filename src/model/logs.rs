@@ -8,6 +8,7 @@ use crate::domain::logs::{ContainerEnd, LogChoice};
 use crate::domain::{NodeId, Stamp};
 
 use super::state::State;
+use super::why::lost_since;
 
 /// Silence of the head's log, while the server loads, after which a worker shows what Ray's workers on its own node write: the driver prints what they say,
 /// as long as it prints. Weights are read and graphs captured with a line every few seconds.
@@ -35,10 +36,12 @@ pub(super) fn settle(state: &mut State, now: Stamp, effects: &mut Vec<Effect>) {
 pub fn silent_since(state: &State, now: Stamp) -> Option<Stamp> {
     let head = state.config.head();
     let (seen, view) = (state.observed.node(head)?, state.nodes.get(head.index())?);
-    match &seen.link {
-        LinkState::Silent { since } | LinkState::Down { since, .. } => return Some(*since),
-        LinkState::Idle | LinkState::Connecting | LinkState::Asking => return None,
-        LinkState::Up => {}
+    // A head that is tried again is as silent as before.
+    if let Some(since) = lost_since(state, head) {
+        return Some(since);
+    }
+    if seen.link != LinkState::Up {
+        return None;
     }
     let loading = state.loads() && !state.server.state.answers();
     let loading_since = loading.then_some(state.server.since)?;

@@ -6,11 +6,13 @@ use super::update::update;
 use crate::config::{self, EXAMPLE};
 use crate::domain::event::{Event, EventKind};
 use crate::domain::link::{LinkError, LinkErrorKind, LinkState};
+use crate::domain::logs::LogChoice;
 use crate::domain::serving::{Health, MetricsOf, MetricsSample, ServerFacts};
 use crate::domain::{Now, Source, Stamp, Wall};
 use crate::engine::metrics::sample;
 use crate::measure::Quantile;
 use crate::measure::window::ONE_SCRAPE;
+use crate::model::logs::silent_since;
 use crate::model::state::ServingState;
 use crate::model::{Options, State, doubt, lost_since};
 
@@ -200,6 +202,33 @@ fn the_watch_starts_anew_with_another_server() {
     heard.scrape(40, Ok(streaming(20.0)));
     heard.scrape(41, Ok(streaming(20.0)));
     assert_eq!((heard.0.server.state.word(), heard.doubt()), ("ready", None));
+}
+
+#[test]
+fn a_head_that_is_lost_is_silent_through_every_try_to_reach_it() {
+    let mut heard = Heard::new();
+    let head = heard.0.config.head();
+    let down = LinkState::Down {
+        error: LinkError {
+            kind: LinkErrorKind::Lost,
+            text: "no sign of life".to_owned(),
+            fix: None,
+        },
+        since: Stamp(14_000),
+        retry_at: Some(Stamp(16_000)),
+    };
+    let silent = LinkState::Silent { since: Stamp(1000) };
+    for (at, link) in [(4, silent), (14, down), (16, LinkState::Connecting)] {
+        heard.event(at, Source::Node(head), EventKind::Link(link));
+        assert_eq!(
+            silent_since(&heard.0, heard.0.now.stamp),
+            Some(Stamp(1000)),
+            "at {at} s"
+        );
+        assert_eq!(heard.0.nodes[1].log.choice, LogChoice::Ray, "at {at} s");
+    }
+    heard.event(20, Source::Node(head), EventKind::Link(LinkState::Up));
+    assert_eq!(silent_since(&heard.0, heard.0.now.stamp), None);
 }
 
 #[test]
