@@ -198,16 +198,26 @@ fn own_rules_that_can_not_be_read_are_told_by_the_check_with_their_place() {
         (
             output.status.code(),
             String::from_utf8_lossy(&output.stderr).into_owned(),
+            String::from_utf8_lossy(&output.stdout).into_owned(),
         )
     };
     let good = "[[rule]]\nid = \"mine\"\nkind = \"quiet\"\nsign = [{ has = \"some of our words\" }]\n";
-    assert_eq!(check(good).0, Some(0));
-    let (code, said) = check(&good.replace("quiet", "loud"));
+    let (code, _, told) = check(good);
+    assert_eq!(code, Some(0));
+    assert!(told.contains("rules   1 of your own in /"), "{told}");
+    let (code, said, _) = check(&good.replace("quiet", "loud"));
     assert_eq!(code, Some(2));
     assert!(
         said.starts_with(&format!("{}:3:8: unknown variant `loud`", rules.display())),
         "{said}"
     );
+    // The form is at hand without a configuration.
+    let output = Command::new(env!("CARGO_BIN_EXE_bringup"))
+        .args(["--config", "/nowhere", "config", "rules"])
+        .output()
+        .expect("the program runs");
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), bringup::diagnose::BUILTIN);
 }
 
 #[test]

@@ -87,7 +87,7 @@ pub enum Command {
         #[arg(value_enum, default_value = "up")]
         action: PlanAction,
     },
-    /// The configuration: an example, a check, or where it is looked for
+    /// The configuration: an example, a check, the rules of failures, or where it is looked for
     Config {
         /// What of it
         #[command(subcommand)]
@@ -108,6 +108,8 @@ pub enum ConfigCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Print the rules that failures are known by, and the form of your own ([diagnose] rules)
+    Rules,
     /// Print where the configuration is looked for
     Path,
 }

@@ -7,6 +7,7 @@ use color_eyre::eyre::Result;
 
 use crate::config::types::{Engine, Login};
 use crate::config::{Config, EXAMPLE, place};
+use crate::diagnose::{BUILTIN, Rules};
 use crate::domain::HopId;
 use crate::domain::secret::SecretFrom;
 use crate::node::Secrets;
@@ -26,15 +27,21 @@ pub(super) fn config(args: &Args, what: &ConfigCommand) -> Result<Exit> {
             out::line(EXAMPLE.trim_end());
         }
         ConfigCommand::Check { json } => match start::load(args).and_then(with_own_rules) {
-            Ok(config) if *json => {
+            Ok((config, _)) if *json => {
                 out::line(&serde_json::to_string_pretty(&config)?);
             }
-            Ok(config) => {
+            Ok((config, rules)) => {
                 out::line(&summary(&config));
+                rules::summary(&config, &rules).iter().for_each(|line| {
+                    out::line(line);
+                });
                 lacks(&config, &paths::home()?).iter().for_each(|note| out::say(note));
             }
             Err(exit) => return Ok(exit),
         },
+        ConfigCommand::Rules => {
+            out::line(BUILTIN.trim_end());
+        }
         ConfigCommand::Path => match start::place(args) {
             Some(place) => {
                 out::line(&place.path.display().to_string());
@@ -48,14 +55,14 @@ pub(super) fn config(args: &Args, what: &ConfigCommand) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// The configuration, where the rules that it names can be read too.
-fn with_own_rules(config: Config) -> std::result::Result<Config, Exit> {
+/// The configuration with the rules to judge by, where those that it names can be read too.
+fn with_own_rules(config: Config) -> std::result::Result<(Config, Rules), Exit> {
     let home = paths::home().map_err(|error| {
         out::error(&format!("{error:#}"));
         Exit::Failed
     })?;
     match rules::read(&config, &home) {
-        Ok(_) => Ok(config),
+        Ok(rules) => Ok((config, rules)),
         Err(problems) => {
             problems.iter().for_each(|problem| out::say(problem));
             Err(Exit::Usage)

@@ -81,8 +81,10 @@ fn read(r: &mut Reader<'_>, mut root: Section<'_>) -> Option<Config> {
     let watch_section = root.section(r, "watch");
     let watch = watch(r, watch_section, container.as_ref());
     let mut diagnose_section = root.section(r, "diagnose");
+    let rules = diagnose_section.text_by(r, "rules", own_rules);
     let diagnose = Diagnose {
-        rules: diagnose_section.text_by(r, "rules", own_rules).map(|t| t.value),
+        named_at: rules.as_ref().map(|t| r.place(t.at)).unwrap_or_default(),
+        rules: rules.map(|t| t.value),
     };
     diagnose_section.finish(r);
     let bench_section = root.section(r, "bench");

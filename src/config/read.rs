@@ -94,6 +94,12 @@ impl<'t> Reader<'t> {
         place(self.text, at).0
     }
 
+    /// The place of a byte offset as problems write it, for what is found wrong later.
+    pub fn place(&self, at: usize) -> String {
+        let (line, column) = place(self.text, at);
+        format!("{}:{line}:{column}", self.file)
+    }
+
     /// Whether nothing was found so far.
     pub fn clean(&self) -> bool {
         self.problems.is_empty()

@@ -52,6 +52,9 @@ pub struct Config {
 pub struct Diagnose {
     /// The file of the operator's own rules; `~` is expanded by `cli`.
     pub rules: Option<String>,
+    /// Where the configuration names that file, such as `config.toml:203:9`; empty where it does not.
+    #[serde(skip)]
+    pub named_at: String,
 }
 
 /// The SSH way in.

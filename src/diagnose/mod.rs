@@ -26,4 +26,4 @@ pub use matcher::{Matcher, advice, read_output, wall};
 pub use parse::{MOST, RuleProblem, own, parse};
 pub use rank::{Cause, Confidence, Echo, Line, rank};
 pub use rule::{Fact, FactName, Judged, Kind, Place, Rule, Step};
-pub use rules::{LOOKED_AT, Rules, builtin};
+pub use rules::{BUILTIN, LOOKED_AT, Rules, builtin};

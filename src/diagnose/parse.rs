@@ -151,7 +151,7 @@ fn together(text: &str, file: &str, others: &[Rule]) -> Result<Rules, Vec<RulePr
         );
     }
     if wrong.list.is_empty() {
-        Rules::of(rules).map_err(|why| {
+        Rules::of(rules, seen.len()).map_err(|why| {
             wrong.add(0..0, &why);
             wrong.list
         })
@@ -276,8 +276,31 @@ fn rule(raw: &RawRule, wrong: &mut Wrong<'_>) -> Rule {
         Kind::Cause | Kind::Echo | Kind::Warning => true,
         Kind::Pointer | Kind::Quiet => false,
     };
-    if says && (raw.cause.is_none() || raw.step.is_empty()) {
-        wrong.add(raw.id.span(), "a rule that is shown wants `cause` and `step`");
+    if says {
+        for (there, wanted) in [
+            (
+                raw.cause.is_some(),
+                "a rule that is shown wants `cause`: one clause that names it",
+            ),
+            (
+                !raw.step.is_empty(),
+                "a rule that is shown wants `step`: a list of pull, image, head, join, membership, serve",
+            ),
+        ] {
+            if !there {
+                wrong.add(raw.id.span(), wanted);
+            }
+        }
+    } else {
+        let texts = [("cause", &raw.cause), ("fix", &raw.fix), ("command", &raw.command)];
+        for (key, text) in texts {
+            if let Some(text) = text {
+                wrong.add(
+                    text.span(),
+                    &format!("a rule that says nothing wants no `{key}`: leave it out, or make the rule a cause"),
+                );
+            }
+        }
     }
     if raw.sign.is_empty() {
         wrong.add(raw.id.span(), "a rule wants a sign");

@@ -11,8 +11,8 @@ use super::rule::{FactName, Kind, Place, Rule, TextSign};
 /// Longest part of a line that is searched, in bytes: vLLM prints its whole configuration as one line.
 pub const LOOKED_AT: usize = 4096;
 
-/// The rules that come with the program.
-const BUILTIN: &str = include_str!("../../assets/rules.toml");
+/// The rules that come with the program, and the manual of their form. Printed by `bringup config rules`.
+pub const BUILTIN: &str = include_str!("../../assets/rules.toml");
 
 /// The name of their file in problems.
 const BUILTIN_FILE: &str = "assets/rules.toml";
@@ -24,6 +24,8 @@ pub struct Rules(Arc<Searched>);
 #[derive(Debug, Default)]
 struct Searched {
     rules: Vec<Rule>,
+    /// How many of the rules the file held that was read last.
+    first: usize,
     /// All texts that signs look for, at once. `None` without any.
     search: Option<AhoCorasick>,
     /// By text of the search: the signs that look for it, as rule and place in it.
@@ -53,11 +55,11 @@ impl PartialEq for Rules {
 impl Eq for Rules {}
 
 impl Rules {
-    /// Prepares the search.
+    /// Prepares the search. `first` of the rules are those of the file.
     ///
     /// # Errors
     /// Why the search can't be made, as a fragment.
-    pub(super) fn of(rules: Vec<Rule>) -> Result<Self, String> {
+    pub(super) fn of(rules: Vec<Rule>, first: usize) -> Result<Self, String> {
         let mut texts: BTreeMap<&str, Vec<(usize, usize)>> = BTreeMap::new();
         for (r, rule) in rules.iter().enumerate() {
             for (s, sign) in rule.signs.iter().enumerate() {
@@ -70,12 +72,18 @@ impl Rules {
             search: (!looking.is_empty()).then_some(search),
             looking,
             rules,
+            first,
         })))
     }
 
     /// Every rule.
     pub fn iter(&self) -> impl Iterator<Item = &Rule> {
         self.0.rules.iter()
+    }
+
+    /// The rules of the file that was read: those of the program, or a user's own where there are such.
+    pub fn of_file(&self) -> impl Iterator<Item = &Rule> {
+        self.iter().take(self.0.first)
     }
 
     /// The rule of this id.

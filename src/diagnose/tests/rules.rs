@@ -1,12 +1,11 @@
 //! The file of rules, and what is said of a bad one.
 
-use crate::diagnose::{Kind, MOST, Matcher, builtin, own, parse};
+use crate::diagnose::template::KNOWN;
+use crate::diagnose::{BUILTIN, Kind, MOST, Matcher, builtin, own, parse};
 use crate::domain::Role;
 use crate::domain::load::{LineFact, RankLine};
 
 use super::config;
-
-const BUILTIN: &str = include_str!("../../../assets/rules.toml");
 
 #[test]
 fn the_rules_that_come_with_the_program_can_be_read() {
@@ -45,6 +44,64 @@ fn every_fact_has_one_rule() {
     }
 }
 
+/// The comment that opens the file.
+fn manual() -> String {
+    let lines = BUILTIN.lines().take_while(|line| line.starts_with('#'));
+    lines
+        .map(|line| line.trim_start_matches(['#', ' ']))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+#[test]
+fn the_manual_of_the_rules_names_every_fact_with_its_values_and_every_value() {
+    let manual = manual();
+    for rule in builtin().iter() {
+        for fact in &rule.facts {
+            let name = serde_json::to_value(fact).unwrap();
+            let name = name.as_str().unwrap();
+            let line = manual
+                .lines()
+                .find(|line| line.split([' ', ',']).any(|word| word == name));
+            let line = line.unwrap_or_else(|| panic!("{name} is not named"));
+            let values = fact.values().iter().map(|value| format!("{{{value}}}"));
+            let told = fact.of_step() || values.clone().all(|value| line.contains(&value));
+            assert!(told, "{name} gives {values:?}: {line}");
+            assert!(!fact.of_step() || fact.values() == ["seen"], "{name}");
+        }
+    }
+    for value in KNOWN {
+        assert!(manual.contains(&format!("{{{value}}}")), "{value}");
+    }
+    // Every key that a rule or a sign can have.
+    for bad in ["x = 1", "sign = [{ x = 1 }]"] {
+        let message = &wrong(&format!("[[rule]]\n{bad}\n"))[0];
+        let keys: Vec<&str> = message.split('`').skip(3).step_by(2).collect();
+        assert!(keys.len() > 8, "{message}");
+        for key in keys {
+            assert!(
+                manual.lines().any(|line| line.split(' ').next() == Some(key)),
+                "{key} is not told"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_rules_of_the_manual_are_rules() {
+    let text = manual();
+    let lines = text.lines().skip_while(|line| !line.starts_with("[[rule]]"));
+    let example: Vec<&str> = lines.take_while(|line| !line.starts_with("A rule:")).collect();
+    let rules = own(&example.join("\n"), "mine.toml").unwrap_or_else(|problems| panic!("{problems:?}"));
+    let ids: Vec<&str> = rules.of_file().map(|rule| rule.id.as_str()).collect();
+    assert_eq!(ids, ["cable", "our-plugin"]);
+    assert_eq!(rules.says("eth0: link is down on enp1s0"), Some(Kind::Cause));
+    assert_eq!(
+        rules.says("OurPlugin: RuntimeError is expected here"),
+        Some(Kind::Quiet)
+    );
+}
+
 /// One rule with this body, and what is wrong with it.
 fn wrong(body: &str) -> Vec<String> {
     match parse(body, "rules.toml") {
@@ -61,7 +118,15 @@ fn a_bad_rule_is_told_with_its_place() {
         (rule(&format!("cause = \"it\"\n{sign}")), ""),
         (
             rule(sign),
-            "rules.toml:2:6: a rule that is shown wants `cause` and `step`",
+            "rules.toml:2:6: a rule that is shown wants `cause`: one clause that names it",
+        ),
+        (
+            rule(&format!("cause = \"it\"\n{sign}")).replace("step = [\"serve\"]\n", ""),
+            "rules.toml:2:6: a rule that is shown wants `step`: a list of pull, image, head, join, membership, serve",
+        ),
+        (
+            rule(&format!("cause = \"it\"\n{sign}")).replace("\"cause\"", "\"quiet\""),
+            "rules.toml:5:9: a rule that says nothing wants no `cause`: leave it out, or make the rule a cause",
         ),
         (
             rule(&format!("cause = \"{{nope}}\"\n{sign}")),
