@@ -196,15 +196,27 @@ fn the_first_cause_stands_before_its_echoes() {
 
 #[test]
 fn good_starts_have_no_cause() {
+    // The hosts of the logs' clusters.
+    let (bridge, lab) = (["10.77.0.1", "10.77.0.2"], ["192.168.200.12", "192.168.200.13"]);
     let logs = [
-        include_str!("fixtures/engine/vllm-0.32-serve-pipe.log"),
-        include_str!("fixtures/engine/vllm-0.32-serve-terminal.log"),
-        include_str!("fixtures/engine/vllm-0.32-ray-two-nodes-head.log"),
-        include_str!("fixtures/engine/vllm-0.32-ray-two-nodes-late-lines.log"),
+        (bridge, include_str!("fixtures/engine/vllm-0.32-serve-pipe.log")),
+        (bridge, include_str!("fixtures/engine/vllm-0.32-serve-terminal.log")),
+        (bridge, include_str!("fixtures/engine/vllm-0.32-ray-two-nodes-head.log")),
+        (
+            bridge,
+            include_str!("fixtures/engine/vllm-0.32-ray-two-nodes-late-lines.log"),
+        ),
+        (bridge, include_str!("fixtures/replay/one-host-pipe/log")),
+        (bridge, include_str!("fixtures/replay/one-host-terminal/log")),
+        (bridge, include_str!("fixtures/replay/ray-shared-session/log")),
+        (lab, include_str!("fixtures/replay/ray-two-hosts-head/log")),
+        (lab, include_str!("fixtures/replay/ray-two-hosts-worker/log")),
+        (bridge, include_str!("fixtures/replay/no-ray-rank-0/log")),
+        (bridge, include_str!("fixtures/replay/no-ray-rank-1/log")),
     ];
-    for log in logs {
+    for (addresses, log) in logs {
         let mut told = Told::new();
-        told.config_addresses(["10.77.0.1", "10.77.0.2"]);
+        told.config_addresses(addresses);
         told.log(HEAD, log);
         assert_eq!(told.causes(), []);
     }

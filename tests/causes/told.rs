@@ -18,7 +18,7 @@ use bringup::domain::ray::{RayFacts, RayNode, RayVia};
 use bringup::domain::serving::{Health, ServeFacts, ServeProcess, ServerFacts, TokenProof};
 use bringup::domain::{NodeId, Now, Role, Source, Stamp, StepId, Wall};
 use bringup::engine::grammar;
-use bringup::log::{Line, Stream};
+use bringup::log::{Decoder, Line, LineEdit, Stream};
 use bringup::model::{Options, State, update};
 use bringup::plan::{Plan, PlannedCommand, Step, StepKind};
 use bringup::report;
@@ -94,9 +94,12 @@ impl Told {
 
     /// A whole log without times, in one gulp.
     pub fn log(&mut self, node: NodeId, log: &str) {
-        for text in log.lines() {
-            self.read(node, 1_000, &Line::of(Stream::Out, text));
-        }
+        let mut lines = Vec::new();
+        Decoder::new().feed(Stream::Out, log.as_bytes(), &mut |edit| match edit {
+            LineEdit::Push(line) => lines.push(line),
+            LineEdit::Live(..) => {}
+        });
+        lines.iter().for_each(|line| self.read(node, 1_000, line));
     }
 
     fn read(&mut self, node: NodeId, ms: u64, line: &Line) {

@@ -49,6 +49,19 @@ const SEEN: &[(Place, &str, &str, &str)] = &[
         "placement-failed",
         "Ray never had the GPUs that the engine asked for: 2.0",
     ),
+    // vLLM of 2025, and a single GPU still.
+    (
+        Place::HeadLog,
+        "ValueError: Cannot provide a placement group of placement_group_specs=[{'node:192.168.200.12': 0.001, 'GPU': 1.0}, {'GPU': 1.0}] within 1800 seconds. See `ray status` to make sure the cluster has enough resources.",
+        "placement-failed",
+        "Ray never had the GPUs that the engine asked for",
+    ),
+    (
+        Place::HeadLog,
+        "(autoscaler +1m2s) No available node types can fulfill resource requests {'GPU': 1.0}*2. Add suitable node types to this cluster to resolve this issue.",
+        "placement-failed",
+        "Ray never had the GPUs that the engine asked for",
+    ),
     (
         Place::HeadLog,
         "RuntimeError: Every node should have a unique IP address. Got 2 nodes with node ids ['a', 'b'] and 1 unique IP addresses {'192.168.200.12'}.",
@@ -163,6 +176,19 @@ const SEEN: &[(Place, &str, &str, &str)] = &[
         "ray-memory-kill",
         "Ray's memory monitor killed a worker of 10.99.0.2: 113.76GB of 119.70GB in use",
     ),
+    // Ray before 2.55.
+    (
+        Place::HeadLog,
+        "ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory.\nMemory on the node (IP: 192.168.200.13, ID: e5d9) where the task (task ID: 4353, name=RayWorkerWrapper.execute_method, pid=11362, memory used=41.25GB) was running was 113.71GB / 119.70GB (0.949958), which exceeds the memory usage threshold of 0.95.",
+        "ray-memory-kill",
+        "Ray's memory monitor killed a worker of spark-2: 113.71GB of 119.70GB in use",
+    ),
+    (
+        Place::HeadLog,
+        "(raylet, ip=192.168.200.13) [2026-06-01 17:32:04,001 E 77 77] (raylet) node_manager.cc:3090: 1 Workers (tasks / actors) killed due to memory pressure (OOM), 0 Workers crashed due to other reasons at node (ID: e5d9, IP: 192.168.200.13) over the last time period.",
+        "ray-memory-kill",
+        "Ray's memory monitor killed a worker of spark-2",
+    ),
     (
         Place::WorkerLog,
         "[Timeout] Exiting because this node manager has mistakenly been marked as dead by the GCS: GCS failed to check the health of this node for 5 times. This is likely because the machine or raylet has become overloaded.",
@@ -198,6 +224,24 @@ const SEEN: &[(Place, &str, &str, &str)] = &[
         "(EngineCore_DP0 pid=441) INFO 11-24 11:44:17 [gpu_worker.py:348] Available KV cache memory: -2.26 GiB",
         "no-memory-for-kv-cache",
         "no memory is left for the KV cache (-2.26 GiB)",
+    ),
+    (
+        Place::HeadLog,
+        "(EngineCore pid=441) ERROR 11-24 11:44:18 [core.py:946] ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when initializing the engine.",
+        "no-memory-for-kv-cache",
+        "no memory is left for the KV cache",
+    ),
+    (
+        Place::HeadLog,
+        "ValueError: To serve at least one request with the model's max seq len (262144), (7.17 GiB KV cache is needed, which is larger than the available KV cache memory (6.74 GiB). Based on the available memory, the estimated maximum model length is 232000. Try increasing `gpu_memory_utilization`",
+        "kv-cache-too-small",
+        "one request of the longest length needs 7.17 GiB of KV cache, and 6.74 GiB are left for it",
+    ),
+    (
+        Place::HeadLog,
+        "ValueError: To serve at least one request with the models's max seq len (2048), 0.28 GiB KV cache is needed, which is larger than the available KV cache memory (0.17 GiB).",
+        "kv-cache-too-small",
+        "one request of the longest length needs 0.28 GiB of KV cache, and 0.17 GiB are left for it",
     ),
     (
         Place::HeadLog,
@@ -417,9 +461,15 @@ const SEEN: &[(Place, &str, &str, &str)] = &[
     ),
     (
         Place::HeadLog,
-        "error while validating Root CA Certificate",
+        "Error response from daemon: Get \"https://registry-1.docker.io/v2/\": tls: failed to verify certificate: x509: certificate has expired or is not yet valid: current time 2026-03-13T10:00:00Z is before 2026-05-23T14:30:00Z",
         "clock-off",
-        "the clock of spark-1 is off: no certificate is valid there",
+        "the clock of spark-1 is behind: it finds a certificate not yet valid",
+    ),
+    (
+        Place::HeadLog,
+        "ssl.SSLCertVerificationError: [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: certificate is not yet valid (_ssl.c:1000)",
+        "clock-off",
+        "the clock of spark-1 is behind: it finds a certificate not yet valid",
     ),
     (
         Place::HeadLog,
@@ -429,19 +479,49 @@ const SEEN: &[(Place, &str, &str, &str)] = &[
     ),
     (
         Place::HeadLog,
-        "NCCL WARN Call to ibv_modify_qp failed with 110 Connection timed out, on dev rocep1s0f0:1",
+        "spark:1:1 [0] misc/ibvwrap.cc:68 NCCL WARN Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory errno 12",
+        "nccl-memlock",
+        "NCCL on spark-1 may not pin memory for RDMA",
+    ),
+    (
+        Place::HeadLog,
+        "spark:1:1 [0] misc/ibvwrap.cc:376 NCCL WARN Call to ibv_modify_qp failed with 110 Connection timed out, on dev rocep1s0f0:1, curr state INIT, next state RTR, local GID index 3, local GID ::ffff:192.168.200.12, remote GID ::ffff:192.168.201.13",
         "rdma-wrong-port",
         "RDMA devices that are paired are not on one cable: rocep1s0f0:1",
     ),
     (
         Place::HeadLog,
-        "NCCL WARN Call to ibv_modify_qp failed with 61 No data available, on dev rocep1s0f0:1",
+        "misc/ibvwrap.cc:284 NCCL WARN Call to ibv_modify_qp failed with error Connection timed out",
+        "rdma-wrong-port",
+        "RDMA devices that are paired are not on one cable",
+    ),
+    (
+        Place::HeadLog,
+        "NCCL WARN Call to ibv_modify_qp failed with 61 No data available, on dev rocep1s0f0:1, curr state INIT, next state RTR, local GID index 5, local GID ::, remote GID ::ffff:192.168.200.13",
         "rdma-gid",
         "NCCL on spark-1 uses a GID of its RDMA device that is empty or does not leave the link",
     ),
     (
         Place::HeadLog,
-        "NET/IB: ncclIbTest: Got CQE with error, opcode IBV_WC_REM_INV_REQ_ERR(9)",
+        "misc/ibvwrap.cc:284 NCCL WARN Call to ibv_modify_qp failed with error Invalid argument",
+        "rdma-gid",
+        "NCCL on spark-1 uses a GID of its RDMA device that is empty or does not leave the link",
+    ),
+    (
+        Place::HeadLog,
+        "spark:33:61 [1] transport/net_ib/p2p.cc:854 NCCL WARN NET/IB: ncclIbTest: Got CQE with error (devIndex=0, req=0x7fccfc04e028, comm=0x7fccfc04e000 (recv), wr_id=0, qp_num=26257)",
+        "rdma-fault",
+        "an RDMA transfer of spark-1 failed",
+    ),
+    (
+        Place::HeadLog,
+        "spark:33:61 [1] transport/net_ib/p2p.cc:688 NCCL WARN NET/IB: Got completion from peer 192.168.200.13<40554> with status=IBV_WC_RETRY_EXC_ERR(12) opcode=IBV_WC_RECV_RDMA_WITH_IMM(129) vendor_err=129 localGid ::ffff:1.1.2.2 hca rocep1s0f0",
+        "rdma-fault",
+        "an RDMA transfer of spark-1 failed",
+    ),
+    (
+        Place::HeadLog,
+        "spark:33:61 [0] transport/net_ib.cc:1296 NCCL WARN NET/IB : Got completion from peer 192.168.200.13<33092> with error 12, opcode 0, len 0, vendor err 129 (Recv)",
         "rdma-fault",
         "an RDMA transfer of spark-1 failed",
     ),
@@ -459,7 +539,37 @@ const SEEN: &[(Place, &str, &str, &str)] = &[
     ),
     (
         Place::HeadLog,
+        "spark:1:1 [0] transport/net_socket.cc:61 NCCL WARN NET/Socket : no interface found",
+        "nccl-interface",
+        "NCCL finds no interface of the name that it was given on spark-1",
+    ),
+    (
+        Place::HeadLog,
+        "spark:1:1 [0] bootstrap.cc:119 NCCL WARN NET/Socket : No usable listening interface found",
+        "nccl-interface",
+        "NCCL finds no interface of the name that it was given on spark-1",
+    ),
+    (
+        Place::HeadLog,
         "torch.distributed.DistStoreError: wait timeout after 1800000ms, keys: /default_pg/0//2//cpu//0/2",
+        "gloo-wait",
+        "ranks waited for each other in vain",
+    ),
+    (
+        Place::HeadLog,
+        "torch.distributed.DistStoreError: Socket Timeout",
+        "gloo-wait",
+        "ranks waited for each other in vain",
+    ),
+    (
+        Place::HeadLog,
+        "[rank7]:[W410 21:36:52.176066491 socket.cpp:460] [c10d] waitForInput: poll for socket SocketImpl(fd=5, addr=[localhost]:39284, remote=[localhost]:47115) returned 0, likely a timeout",
+        "gloo-wait",
+        "ranks waited for each other in vain",
+    ),
+    (
+        Place::HeadLog,
+        "[rank7]:[W410 21:36:52.177160212 socket.cpp:485] [c10d] waitForInput: socket SocketImpl(fd=5, addr=[localhost]:39284, remote=[localhost]:47115) timed out after 300000ms",
         "gloo-wait",
         "ranks waited for each other in vain",
     ),
@@ -478,6 +588,12 @@ const SEEN: &[(Place, &str, &str, &str)] = &[
         "a rank has not answered the others for minutes",
     ),
     (
+        Place::HeadLog,
+        "[rank1]:[E805 01:44:10.2 ProcessGroupNCCL.cpp:685] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=9, OpType=ALLREDUCE, Timeout(ms)=600000) ran for 600351 milliseconds before timing out.",
+        "rank-silent",
+        "a rank has not answered the others for minutes",
+    ),
+    (
         Place::WorkerLog,
         "    self._semlock = _multiprocessing.SemLock._rebuild(*state)",
         "semaphore-deleted",
@@ -490,8 +606,32 @@ const SEEN: &[(Place, &str, &str, &str)] = &[
         "NCCL failed on spark-1: unhandled system error",
     ),
     (
+        Place::HeadLog,
+        "torch.distributed.DistBackendError: NCCL error in: /pytorch/torch/csrc/distributed/c10d/NCCLUtils.cpp:77, remote process exited or there was a network error, NCCL version 2.27.3",
+        "nccl-error",
+        "NCCL failed on spark-1: remote process exited or there was a network error",
+    ),
+    (
+        Place::HeadLog,
+        "torch.distributed.DistBackendError: NCCL error in: ../torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp:1970, unhandled cuda error (run with NCCL_DEBUG=INFO for details), NCCL version 2.20.5",
+        "nccl-error",
+        "NCCL failed on spark-1: unhandled cuda error",
+    ),
+    (
         Place::WorkerLog,
         "[W socket.cpp:1] recvValue failed on SocketImpl(fd=77): Failed to recv, got 0 bytes. Connection was likely closed. Did the remote server shutdown or crash?",
+        "peer-gone",
+        "the connection of a rank on spark-1 to another was closed",
+    ),
+    (
+        Place::WorkerLog,
+        "[W522 11:47:45.949247853 TCPStore.cpp:125] [c10d] recvValue failed on SocketImpl(fd=77, addr=[::ffff:127.0.0.1]:39732, remote=[::ffff:127.0.0.1]:29600): failed to recv, got 0 bytes",
+        "peer-gone",
+        "the connection of a rank on spark-1 to another was closed",
+    ),
+    (
+        Place::WorkerLog,
+        "spark:77:91 [0] misc/socket.cc:59 NCCL WARN socketProgress: Connection closed by remote peer 192.168.200.13<40554>",
         "peer-gone",
         "the connection of a rank on spark-1 to another was closed",
     ),
@@ -499,7 +639,25 @@ const SEEN: &[(Place, &str, &str, &str)] = &[
         Place::HeadLog,
         "(EngineCore pid=84) ERROR 06-07 18:13:55 [multiproc.py:1] RayWorkerProc rank=[2] died unexpectedly, shutting down executor.",
         "worker-process-died",
-        "a worker process of the engine died",
+        "a process of the engine died",
+    ),
+    (
+        Place::HeadLog,
+        "(EngineCore pid=143) ERROR 06-01 17:32:04 [multiproc_executor.py:283] Worker proc VllmWorker-1 died unexpectedly, shutting down executor.",
+        "worker-process-died",
+        "a process of the engine died",
+    ),
+    (
+        Place::HeadLog,
+        "(APIServer pid=1) ERROR 09-05 01:15:59 [core_client.py:562] Engine core proc EngineCore_DP0 died unexpectedly, shutting down client.",
+        "worker-process-died",
+        "a process of the engine died",
+    ),
+    (
+        Place::HeadLog,
+        "(raylet) A worker died or was killed while executing a task by an unexpected system error. Worker IP address: 192.168.200.13 Worker port: 10029 Worker PID: 127 Worker exit type: SYSTEM_ERROR Worker exit detail: Worker unexpectedly exits with a connection error code 2. End of file.",
+        "worker-process-died",
+        "a process of the engine died",
     ),
     (
         Place::HeadLog,
@@ -556,7 +714,7 @@ fn lines_that_were_seen_give_their_rule_and_a_clause_with_their_values() {
 #[test]
 fn every_rule_that_looks_for_a_text_is_tried_on_a_line() {
     let tried: BTreeSet<&str> = SEEN.iter().map(|(_, _, rule, _)| *rule).collect();
-    let unsaid = ["request-text", "points-elsewhere"];
+    let unsaid = ["request-text", "points-elsewhere", "rdma-tried-again"];
     let untried: Vec<&str> = builtin()
         .iter()
         .filter(|r| !r.signs.is_empty())
@@ -579,6 +737,8 @@ fn lines_that_point_elsewhere_or_quote_a_request_are_a_sign_of_nothing() {
         "(EngineCore pid=15) INFO 11-29 17:13:50 [shm_broadcast.py:871] No available shared memory broadcast block found in 60 seconds.",
         "WARNING 06-07 tensor_parallel_size=2 is bigger than a reserved number of GPUs (1 GPUs) in a node 439b.",
         "spark:1:1 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0",
+        "spark:1:1 [0] NCCL INFO Call to ibv_modify_qp failed with 110 Connection timed out, on dev rocep1s0f0:1, curr state INIT, next state RTR, local GID index 3, retrying 1/34 after 100 msec of sleep",
+        "(raylet) node_manager.cc:3090: 0 Workers (tasks / actors) killed due to memory pressure (OOM), 1 Workers crashed due to other reasons at node (ID: e5d9, IP: 192.168.200.13) over the last time period.",
         "(APIServer pid=1) INFO:     127.0.0.1:40052 - \"GET /health HTTP/1.1\" 401 Unauthorized",
     ];
     for line in lines {
