@@ -3,6 +3,7 @@
 use bringup::domain::command::Exit;
 use bringup::domain::intent::{Action, Mode};
 use bringup::domain::question::{Ask, Question};
+use bringup::domain::sockets::{Listener, SocketFacts};
 use bringup::domain::{HopId, QuestionId, Source};
 use bringup::model::State;
 use bringup::view::Glyphs;
@@ -244,6 +245,35 @@ fn a_run_waits_for_what_it_says() {
     let mut state = in_mode(known(), Mode::Run);
     run_until(&mut state, Exit::Code(0), &[]);
     snapshot("run", state);
+}
+
+#[test]
+fn steps_that_went_well_leave_a_low_screen_to_the_logs() {
+    let mut state = in_mode(all_known(loading(example())), Mode::Run);
+    let listener = Listener {
+        address: "*".into(),
+        port: 6379,
+        pid: None,
+        container: None,
+    };
+    state.observed.nodes[0].sockets = read(SocketFacts {
+        listeners: vec![listener],
+    });
+    run_until(&mut state, Exit::Code(0), &[]);
+    let logs = logs(&mut state);
+    let low = shot(&state, &logs, (80, 24)).text();
+    for (part, there) in [
+        ("✓  1-3 done", true),
+        ("▸  4 serve", true),
+        ("(and for 2 more)", true),
+        ("start the head", false),
+    ] {
+        assert_eq!(low.contains(part), there, "{part}\n{low}");
+    }
+    let tall = shot(&state, &logs, (80, 50)).text();
+    for part in ["✓  1 start the head", "✓  2 join", "▸  4 serve"] {
+        assert!(tall.contains(part), "{part}\n{tall}");
+    }
 }
 
 #[test]

@@ -18,7 +18,11 @@ use crate::build::*;
 
 /// Everything is known and nothing runs: what the planner needs.
 pub fn known() -> State {
-    let mut state = idle(example());
+    all_known(idle(example()))
+}
+
+/// The same of a cluster of which something runs.
+pub fn all_known(mut state: State) -> State {
     for id in state.config.node_ids() {
         let address = state.config.nodes[id.index()].fabric_address.clone();
         let node = &mut state.observed.nodes[id.index()];

@@ -36,7 +36,9 @@ const INDENT: u16 = 5;
 /// Rows that the pane wants within `area`.
 pub(in crate::view) fn height(scene: &Scene<'_>, area: Rect) -> u16 {
     let Some(machine) = &scene.state.run else { return 0 };
-    let lines = text(scene, machine, area.width.saturating_sub(4)).len();
+    let width = area.width.saturating_sub(4);
+    let half = usize::from(area.height / 2).saturating_sub(2);
+    let lines = text_within(scene, machine, width, half).len();
     let wanted = u16::try_from(lines).unwrap_or(u16::MAX).saturating_add(2);
     wanted.min(area.height.saturating_sub(ABOVE)).max(area.height.min(5))
 }
@@ -44,13 +46,13 @@ pub(in crate::view) fn height(scene: &Scene<'_>, area: Rect) -> u16 {
 /// Draws the pane. The step at work, or the one that failed, is in sight until one scrolls.
 pub(in crate::view) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect, regions: &mut Regions) {
     let Some(machine) = &scene.state.run else { return };
-    let lines = text(scene, machine, area.width.saturating_sub(4));
+    let rows = area.height.saturating_sub(2);
+    let lines = text_within(scene, machine, area.width.saturating_sub(4), usize::from(rows));
     let border = Border {
         style: scene.look.focus(),
         heavy: true,
         sides: true,
     };
-    let rows = area.height.saturating_sub(2);
     let total = u16::try_from(lines.len()).unwrap_or(u16::MAX);
     let mut scrolled = Scrolled { top: 0, rows, total };
     scrolled.top = match scene.state.screen.overlay_top {
@@ -97,19 +99,94 @@ fn title<'a>(scene: &Scene<'a>, machine: &'a Machine) -> Row<'a> {
     row.over_border()
 }
 
+/// How much is told of a run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Detail {
+    /// Each step, and what the one at work waits for.
+    Full,
+    /// The steps that are done in one line, and the first of what the one at work waits for: the logs above are what one watches meanwhile.
+    Short,
+}
+
+/// The lines in full where they fit into `rows`, else in short. A run that is over is told in full.
+fn text_within(scene: &Scene<'_>, machine: &Machine, width: u16, rows: usize) -> Vec<(Line, bool)> {
+    let full = text(scene, machine, width, Detail::Full);
+    let at_work = machine.steps().iter().any(|s| busy(&s.state));
+    if full.len() <= rows || !at_work {
+        return full;
+    }
+    text(scene, machine, width, Detail::Short)
+}
+
+fn busy(state: &StepState) -> bool {
+    match state {
+        StepState::Checking | StepState::Running | StepState::Verifying => true,
+        StepState::Waiting | StepState::Done(_) => false,
+        StepState::Failed(_) | StepState::Aborted | StepState::Unknown(_) => false,
+    }
+}
+
+/// Whether a step is done and nothing of it has to be read.
+fn went_well(state: &StepState) -> bool {
+    match state {
+        StepState::Done(StepOutcome::Success | StepOutcome::Skipped | StepOutcome::Adopted) => true,
+        StepState::Done(StepOutcome::Warning(_)) | StepState::Waiting => false,
+        StepState::Checking | StepState::Running | StepState::Verifying => false,
+        StepState::Failed(_) | StepState::Aborted | StepState::Unknown(_) => false,
+    }
+}
+
 /// All lines; those of the step at work, or of the one that failed, are marked.
-fn text(scene: &Scene<'_>, machine: &Machine, width: u16) -> Vec<(Line, bool)> {
+fn text(scene: &Scene<'_>, machine: &Machine, width: u16, detail: Detail) -> Vec<(Line, bool)> {
     let mut lines = Vec::new();
-    for (step, status) in machine.plan().steps.iter().zip(machine.steps()) {
+    let mut steps = machine.plan().steps.iter().zip(machine.steps()).peekable();
+    let mut folded = Folded::default();
+    while let Some((step, status)) = steps.next() {
+        if detail == Detail::Short && went_well(&status.state) {
+            folded.add(step, head(scene, step, status));
+            let goes_on = steps.peek().is_some_and(|(_, next)| went_well(&next.state));
+            if !goes_on {
+                lines.extend(folded.take(scene.look).map(|line| (line, false)));
+            }
+            continue;
+        }
         let at_work = match &status.state {
             StepState::Waiting | StepState::Done(_) => false,
             StepState::Checking | StepState::Running | StepState::Verifying => true,
             StepState::Failed(_) | StepState::Aborted | StepState::Unknown(_) => true,
         };
         lines.push((head(scene, step, status), at_work));
-        lines.extend(details(scene, step, status, width).into_iter().map(|l| (l, at_work)));
+        let details = details(scene, step, status, width, detail);
+        lines.extend(details.into_iter().map(|line| (line, at_work)));
     }
     lines
+}
+
+/// Steps that went well, one after the other: one of them keeps its line, more are one line.
+#[derive(Default)]
+struct Folded {
+    numbers: Vec<u16>,
+    line: Option<Line>,
+}
+
+impl Folded {
+    fn add(&mut self, step: &Step, line: Line) {
+        self.numbers.push(step.id.0 + 1);
+        self.line = Some(line);
+    }
+
+    fn take(&mut self, look: &Look) -> Option<Line> {
+        let numbers = std::mem::take(&mut self.numbers);
+        let line = self.line.take();
+        match (numbers.first(), numbers.last()) {
+            (Some(first), Some(last)) if first < last => Some(vec![
+                Span::styled("✓ ", look.good()),
+                Span::styled(format!("{first:>2}-{last} "), look.key()),
+                Span::styled("done", look.text()),
+            ]),
+            (Some(_), Some(_)) | (None, _) | (_, None) => line,
+        }
+    }
 }
 
 fn head(scene: &Scene<'_>, step: &Step, status: &StepStatus) -> Line {
@@ -167,7 +244,7 @@ fn word(state: &StepState) -> Option<&'static str> {
     }
 }
 
-fn details(scene: &Scene<'_>, step: &Step, status: &StepStatus, width: u16) -> Vec<Line> {
+fn details(scene: &Scene<'_>, step: &Step, status: &StepStatus, width: u16, detail: Detail) -> Vec<Line> {
     let look = scene.look;
     match &status.state {
         StepState::Waiting | StepState::Aborted => Vec::new(),
@@ -175,22 +252,30 @@ fn details(scene: &Scene<'_>, step: &Step, status: &StepStatus, width: u16) -> V
         StepState::Done(StepOutcome::Success | StepOutcome::Skipped | StepOutcome::Adopted) => Vec::new(),
         StepState::Unknown(why) => broken(why, INDENT, width, look.bad()),
         StepState::Failed(failure) => failed(scene, step, failure, width),
-        StepState::Checking | StepState::Running | StepState::Verifying => waits(scene, status, width),
+        StepState::Checking | StepState::Running | StepState::Verifying => waits(scene, status, width, detail),
     }
 }
 
 /// What a step waits for, and its latest word.
-fn waits(scene: &Scene<'_>, status: &StepStatus, width: u16) -> Vec<Line> {
+fn waits(scene: &Scene<'_>, status: &StepStatus, width: u16, detail: Detail) -> Vec<Line> {
     let look = scene.look;
     let mut lines = Vec::new();
-    let open = status.pending.iter().filter(|(_, v)| !v.holds());
-    for (condition, verdict) in open.take(PENDING) {
+    let open: Vec<_> = status.pending.iter().filter(|(_, v)| !v.holds()).collect();
+    let shown = match detail {
+        Detail::Full => PENDING,
+        Detail::Short => 1,
+    };
+    let more = open.len().saturating_sub(shown);
+    for (i, (condition, verdict)) in open.iter().take(shown).enumerate() {
         let what = condition.text(&scene.state.config);
-        let text = match verdict {
+        let mut text = match verdict {
             Verdict::Holds => continue,
             Verdict::Fails { seen, expected } => format!("waits: {what}: seen {seen}; expected {expected}"),
             Verdict::Unknown(why) => format!("waits: {what}: {why}"),
         };
+        if more > 0 && i + 1 == shown {
+            text.push_str(&format!(" (and for {more} more)"));
+        }
         lines.extend(broken(&text, INDENT, width, look.text()));
     }
     if let Some(note) = status.notes.last() {
