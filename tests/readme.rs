@@ -118,3 +118,30 @@ fn the_pictures_are_frames_of_the_console() {
         );
     }
 }
+
+#[test]
+fn the_short_configuration_of_the_readme_is_whole_and_needs_each_of_its_keys() {
+    let files = between(README, "```toml\n", "```");
+    let [file] = files.as_slice() else { panic!("{files:?}") };
+    if let Err(problems) = bringup::config::parse(file, "README.md") {
+        panic!("{problems:?}");
+    }
+    // The way in is what most clusters of this kind need, not what the program demands.
+    let optional = ["user =", "jump ="];
+    let lines: Vec<&str> = file.lines().collect();
+    for (at, line) in lines.iter().enumerate() {
+        if !line.contains('=') || optional.iter().any(|key| line.starts_with(key)) {
+            continue;
+        }
+        let without: Vec<&str> = lines
+            .iter()
+            .enumerate()
+            .filter(|(i, _)| *i != at)
+            .map(|(_, l)| *l)
+            .collect();
+        assert!(
+            bringup::config::parse(&without.join("\n"), "README.md").is_err(),
+            "it is well without `{line}`"
+        );
+    }
+}

@@ -6,7 +6,7 @@ use std::path::Path;
 use color_eyre::eyre::Result;
 
 use crate::config::types::{Engine, Login};
-use crate::config::{Config, EXAMPLE, place};
+use crate::config::{self, Config, EXAMPLE, place};
 use crate::diagnose::{BUILTIN, Rules};
 use crate::domain::HopId;
 use crate::domain::secret::SecretFrom;
@@ -129,6 +129,9 @@ fn lacks(config: &Config, home: &Path) -> Vec<String> {
     let there = |key: &str| place::expand(key, home).exists() || place::expand(&format!("{key}.pub"), home).exists();
     let missing = keys.into_iter().filter(|key| !there(key));
     let mut all: Vec<String> = missing.map(|key| format!("note: the key {key} is not there")).collect();
+    if config::parse(EXAMPLE, "").is_ok_and(|example| example == *config) {
+        all.push("note: this is the example as it stands: its hosts, user and model are not yours".to_owned());
+    }
     let missing = Secrets::read(config, home).missing();
     all.extend(missing.iter().map(|(_, why)| format!("note: {why}")));
     let open = config.secrets().filter(|from| readable_by_others(from, home));
@@ -147,7 +150,18 @@ fn readable_by_others(from: &SecretFrom, home: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config;
+
+    #[test]
+    fn only_the_example_as_it_stands_is_called_so() {
+        let mut config = config::parse(EXAMPLE, "mine.toml").unwrap();
+        let said = |config: &Config| {
+            let notes = lacks(config, Path::new("/nowhere"));
+            notes.iter().any(|note| note.contains("the example as it stands"))
+        };
+        assert!(said(&config));
+        config.ssh.jump[0].login.host = "bastion".into();
+        assert!(!said(&config));
+    }
 
     #[test]
     fn a_summary_names_the_ports_that_are_not_the_usual_one() {
