@@ -1,4 +1,4 @@
-//! Memory of a host, from /proc/meminfo.
+//! Memory of a host, from /proc/meminfo, and what it has read from its disks, which comes from the same look.
 
 use serde::Serialize;
 
@@ -23,6 +23,8 @@ pub struct MemoryFacts {
     /// What programs and the kernel hold that is no page cache: `AnonPages`, `Shmem`, `SUnreclaim`, `KernelStack` and `PageTables`. A GPU's driver
     /// takes its memory past all of these.
     pub held: Option<Bytes>,
+    /// Bytes read from block devices since the boot (`pgpgin` of /proc/vmstat), page cache or not; what comes over a network file system is not in it.
+    pub read: Option<Bytes>,
     /// Share of the last ten seconds in which something waited for memory (`some avg10` of /proc/pressure/memory).
     pub pressure: Option<Percent>,
     /// Mean number of processes that ran or waited in the last minute.

@@ -26,6 +26,16 @@ impl Bytes {
         self.0 as f64 / f64::from(1u32 << 30)
     }
 
+    /// As a rate of disks and networks, in powers of ten as their makers count: `1.2 GB/s`, `240 MB/s`.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "shown with one decimal")]
+    pub fn per_second(self) -> String {
+        match self.0 as f64 {
+            n if n >= 999.5e6 => format!("{:.1} GB/s", n / 1e9),
+            n => format!("{:.0} MB/s", n / 1e6),
+        }
+    }
+
     /// `self - other`, zero when that is below zero.
     #[must_use]
     pub fn minus(self, other: Self) -> Self {

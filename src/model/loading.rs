@@ -265,6 +265,8 @@ fn case(state: &State, id: Option<NodeId>, part: &Part, now: Stamp) -> Case {
         let seen = state.nodes.get(node.index()).map(|view| view.trends.seen(now));
         signals.extend(seen.unwrap_or_default().into_iter().map(|seen| (name.to_owned(), seen)));
     }
+    // The nodes stand beside each other, reading by reading: where there is room for a few of them, a node that differs is seen.
+    signals.sort_by_key(|(_, seen)| seen.signal);
     // A worker whose engine writes no log of its own is heard in the head's.
     let log = match part.told_by {
         ToldBy::OwnLog | ToldBy::Outside => id.unwrap_or(head),

@@ -19,7 +19,7 @@ use crate::domain::{NodeId, Now, Reading};
 use crate::model::State;
 use crate::model::schedule::{IMAGE_EVERY, SERVE_EVERY, VERB_EVERY, every};
 
-use super::reading::{Origin, Source, decimal, reading};
+use super::reading::{Fields, Origin, Source, decimal, reading};
 
 /// The readings of a node, by the name of their keys.
 pub(super) fn readings(state: &State, id: NodeId, seen: &NodeObserved, now: Now) -> Vec<(&'static str, Value)> {
@@ -40,6 +40,8 @@ pub(super) fn readings(state: &State, id: NodeId, seen: &NodeObserved, now: Now)
         Engine::Script(_) => &seen.verb,
         Engine::VllmRay(_) => &no_verbs,
     };
+    let reads = state.nodes.get(id.index()).map(|view| view.trends.read_rate(at));
+    let reads = reads.unwrap_or(Err("no such node"));
     vec![
         (
             "container",
@@ -54,7 +56,7 @@ pub(super) fn readings(state: &State, id: NodeId, seen: &NodeObserved, now: Now)
         (
             "memory",
             reading(&seen.memory, at, of(Source::Proc, Subject::Memory), |m| {
-                memory(m, seen.gpus.value(), floor)
+                memory(m, &seen.gpus, floor, reads)
             }),
         ),
         (
@@ -109,22 +111,56 @@ fn container(c: &Container) -> Value {
 }
 
 /// Used, held by the GPU's processes, page cache and free are four numbers of four sources: they need not add up.
-fn memory(m: &MemoryFacts, gpus: Option<&GpuFacts>, floor: Bytes) -> Value {
-    let unaccounted = gpus.filter(|g| g.all_unified()).and_then(|g| m.unaccounted(g.held()));
-    json!({
+fn memory(m: &MemoryFacts, gpus: &Reading<GpuFacts>, floor: Bytes, reads: Result<Bytes, &str>) -> Value {
+    const NO_LINE: &str = "the node's /proc/meminfo does not tell it";
+    let all = json!({
         "total_bytes": m.total.0,
         "used_bytes": m.used().0,
         "available_bytes": m.available.0,
-        "free_bytes": m.free.map(|b| b.0),
-        "cached_bytes": m.cached.map(|b| b.0),
-        "held_bytes": m.held.map(|b| b.0),
-        "swap_used_bytes": m.swap_used.map(|b| b.0),
-        "unaccounted_bytes": unaccounted.map(|b| b.0),
-        "pressure_percent": m.pressure.map(|p| decimal(p.0)),
-        "load": m.load.map(decimal),
         "floor_bytes": floor.0,
         "below_floor": m.available < floor,
-    })
+    });
+    let amounts = [
+        ("free_bytes", m.free),
+        ("cached_bytes", m.cached),
+        ("held_bytes", m.held),
+        ("swap_used_bytes", m.swap_used),
+    ];
+    let fields = amounts.into_iter().fold(Fields::of(all), |fields, (key, amount)| {
+        fields.put(key, amount.map(|b| b.0).ok_or(NO_LINE))
+    });
+    let read = m.read.ok_or("the node's /proc/vmstat does not tell it");
+    let pressure = m.pressure.map(|p| decimal(p.0));
+    fields
+        .put("unaccounted_bytes", unaccounted(m, gpus))
+        .put("pressure_percent", pressure.ok_or("the node's kernel does not tell it"))
+        .put(
+            "load",
+            m.load.map(decimal).ok_or("the node's /proc/loadavg does not tell it"),
+        )
+        .put("disk_read_bytes", read.map(|b| b.0))
+        .put("disk_read_bytes_per_second", reads.map(|b| b.0))
+        .done()
+}
+
+/// What nobody accounts for; else why none is told.
+fn unaccounted(m: &MemoryFacts, gpus: &Reading<GpuFacts>) -> Result<u64, String> {
+    let facts = match gpus {
+        Reading::Known { value, .. } => value,
+        Reading::Absent(why) => return Err(format!("nothing is known of its GPUs: {}", why.0)),
+    };
+    if !facts.all_unified() {
+        return Err("its GPUs have memory of their own".to_owned());
+    }
+    if facts.held().is_none() {
+        return Err("nobody tells what the processes on the GPU hold".to_owned());
+    }
+    if m.held.is_none() {
+        return Err("the node's /proc/meminfo does not tell what programs hold".to_owned());
+    }
+    let rest = m.unaccounted(facts.held());
+    rest.map(|b| b.0)
+        .ok_or_else(|| "too little to tell it from the kernel's reserves".to_owned())
 }
 
 fn gpus(facts: &GpuFacts) -> Value {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::domain::time::millis;
 use crate::domain::{Reading, Stamp};
@@ -94,6 +94,43 @@ pub(super) fn part<T, J: Serialize>(
         Reading::Absent(why) => Reading::Absent(why.clone()),
     };
     reading(&part, now, of, |part| json!(part))
+}
+
+/// An object of which some values may not be known: such a value is null, and `absent` says why, by its key.
+pub(super) struct Fields {
+    all: Map<String, Value>,
+    absent: Vec<Value>,
+}
+
+impl Fields {
+    /// What is always known: an object.
+    pub fn of(all: Value) -> Self {
+        let all = match all {
+            Value::Object(all) => all,
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Map::new(),
+        };
+        let absent = Vec::new();
+        Self { all, absent }
+    }
+
+    /// Adds a value, or the reason why there is none.
+    pub fn put<J: Serialize, W: Serialize>(mut self, key: &str, value: Result<J, W>) -> Self {
+        let value = match value {
+            Ok(value) => json!(value),
+            Err(why) => {
+                self.absent.push(json!({ "key": key, "why": why }));
+                Value::Null
+            }
+        };
+        self.all.insert(key.to_owned(), value);
+        self
+    }
+
+    /// The whole.
+    pub fn done(mut self) -> Value {
+        self.all.insert("absent".to_owned(), Value::Array(self.absent));
+        Value::Object(self.all)
+    }
 }
 
 /// Seconds from `at` to `now`, with milliseconds.

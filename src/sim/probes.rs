@@ -216,6 +216,7 @@ fn memory(world: &World, node: usize, now: Moment) -> Option<String> {
             m.total, m.free, m.available, m.cached
         ),
     );
+    out.push_str(&section("vmstat", &format!("pgpgin {}\n", m.read)));
     out.push_str(&section(
         "pressure",
         "some avg10=0.00 avg60=0.00 avg300=0.00 total=11870\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=9614\n",

@@ -133,7 +133,15 @@ esac
         assert_eq!(facts.len(), 5, "{facts:#?}");
         for fact in facts {
             match fact {
-                Facts::Memory(m) => assert!(m.total.0 > m.available.0 && m.available.0 > 0, "{m:?}"),
+                Facts::Memory(m) => {
+                    assert!(m.total.0 > m.available.0 && m.available.0 > 0, "{m:?}");
+                    // As this machine's own kernel tells it, in KiB.
+                    let counted = fs::read_to_string("/proc/vmstat").unwrap_or_default();
+                    let now = counted.lines().find_map(|l| l.strip_prefix("pgpgin "));
+                    let now = now.map(|kib| Bytes::from_kib(kib.parse().unwrap()));
+                    assert_eq!(m.read.is_some(), now.is_some());
+                    assert!(m.read <= now, "{m:?} {now:?}");
+                }
                 Facts::Gpus(g) => {
                     assert_eq!(g.gpus.len(), 1);
                     assert!(g.gpus[0].unified);

@@ -212,6 +212,7 @@ pub fn whole() -> State {
         cached: bytes,
         swap_used: bytes,
         held: Some(Bytes(300)),
+        read: bytes,
         pressure: Some(Percent(1.5)),
         load: Some(0.25),
     });

@@ -118,6 +118,73 @@ fn a_slope_is_told_a_minute_and_an_old_reading_tells_nothing() {
     assert_eq!(text(Stamp(70_000)), None);
 }
 
+fn read(gb: u64) -> MemoryFacts {
+    MemoryFacts {
+        read: Some(Bytes(gb * 1_000_000_000)),
+        ..memory(1000, 0)
+    }
+}
+
+/// What the trends say of the disk now.
+fn disk(trends: &Trends, now: u64) -> Option<String> {
+    let mut seen = trends.seen(Stamp(now)).into_iter();
+    seen.find(|s| s.signal == Signal::DiskReads).map(|s| s.text)
+}
+
+#[test]
+fn reads_from_disks_are_movement_and_their_rate_is_told_as_it_is_now() {
+    let mut trends = Trends::default();
+    assert!(!trends.memory(&read(100), Stamp(0)));
+    assert_eq!(trends.read_rate(Stamp(0)), Err("read once so far"));
+    assert_eq!(disk(&trends, 0), None);
+    for turn in 1..=10 {
+        let moved = trends.memory(&read(100 + turn * 3), Stamp(turn * 2000));
+        assert!(moved, "turn {turn}");
+    }
+    assert_eq!(trends.read_rate(Stamp(20_000)), Ok(Bytes(1_500_000_000)));
+    assert_eq!(disk(&trends, 20_000).as_deref(), Some("reads 1.5 GB/s from disk"));
+    for turn in 11..=20 {
+        assert!(!trends.memory(&read(130), Stamp(turn * 2000)));
+    }
+    assert_eq!(trends.read_rate(Stamp(40_000)), Ok(Bytes(0)));
+    let lately = "has read 30.0 GB from disk in the last minute";
+    assert_eq!(disk(&trends, 40_000).as_deref(), Some(lately));
+    for turn in 21..=60 {
+        trends.memory(&read(130), Stamp(turn * 2000));
+    }
+    let still = "reads next to nothing from disk";
+    assert_eq!(disk(&trends, 120_000).as_deref(), Some(still));
+    // What is old says nothing of now.
+    assert_eq!(trends.read_rate(Stamp(130_000)), Err("not read lately"));
+    assert_eq!(disk(&trends, 130_000), None);
+}
+
+#[test]
+fn a_counter_of_reads_that_begins_anew_is_neither_movement_nor_a_rate_below_zero() {
+    let mut trends = Trends::default();
+    for turn in 0..5 {
+        trends.memory(&read(500 + turn), Stamp(turn * 2000));
+    }
+    // The node was booted anew: it has read 2 GB since.
+    assert!(!trends.memory(&read(2), Stamp(10_000)));
+    let why = "the node counts anew, and was read once since";
+    assert_eq!(trends.read_rate(Stamp(10_000)), Err(why));
+    assert_eq!(disk(&trends, 10_000), None);
+    assert!(trends.memory(&read(4), Stamp(12_000)));
+    assert_eq!(trends.read_rate(Stamp(12_000)), Ok(Bytes(1_000_000_000)));
+}
+
+#[test]
+fn a_node_that_does_not_count_its_reads_has_no_rate_of_zero() {
+    let mut trends = Trends::default();
+    for turn in 0..5 {
+        trends.memory(&memory(1000, 0), Stamp(turn * 2000));
+    }
+    let why = "the node's /proc/vmstat does not tell it";
+    assert_eq!(trends.read_rate(Stamp(8000)), Err(why));
+    assert_eq!(disk(&trends, 8000), None);
+}
+
 fn gpu(utilization: f32, watts: f32) -> GpuFacts {
     GpuFacts {
         gpus: vec![Gpu {

@@ -24,6 +24,9 @@ pub const MEMORY_STEP: Bytes = Bytes(256 << 20);
 /// Reads from disks in a minute that count as movement: what a quiet host does beside is below it, the slowest load above.
 pub const READ_STEP: Bytes = Bytes(64 << 20);
 
+/// Time over which a rate of reads is told: some looks at memory, so that it says what happens now.
+const RATE_WINDOW: Duration = Duration::from_secs(10);
+
 /// Growth of the model cache between two looks that counts as movement: `du` counts whole files, and a slow line still brings this much in a minute.
 pub const CACHE_STEP: Bytes = Bytes(16 << 20);
 
@@ -94,10 +97,10 @@ impl Trend {
         self.points.push_back((at, value));
     }
 
-    /// Growth a minute over the window; `None` where one point alone is known.
-    fn slope(&self, now: Stamp) -> Option<f64> {
+    /// Growth a minute over a window; `None` where one point alone is known.
+    fn slope(&self, now: Stamp, window: Duration) -> Option<f64> {
         let (last_at, last) = *self.points.back()?;
-        let old = |p: &&(Stamp, f64)| now.since(p.0) <= WINDOW && p.0 < last_at;
+        let old = |p: &&(Stamp, f64)| now.since(p.0) <= window && p.0 < last_at;
         let before = self.points.iter().rev().nth(1);
         let (first_at, first) = *self.points.iter().find(old).or(before)?;
         let minutes = last_at.since(first_at).as_secs_f64() / 60.0;
@@ -123,6 +126,8 @@ pub struct Trends {
     gpu_memory: Trend,
     cached: Trend,
     read: Trend,
+    /// When the counter of reads was seen to begin anew.
+    read_anew: Option<Stamp>,
     model_cache: Trend,
     utilization: Trend,
     power: Trend,
@@ -149,10 +154,46 @@ impl Trends {
         if let Some(cached) = facts.cached {
             moved |= self.cached.grows(at, bytes(cached), bytes(MEMORY_STEP));
         }
+        if let Some(read) = facts.read {
+            moved |= self.reads(at, bytes(read));
+        }
         if self.gpu_memory.points.is_empty() {
             self.held(used);
         }
         moved
+    }
+
+    /// A counter that is lower than it was counts from a new boot, or has come to its end: what stood before says nothing of what came since.
+    fn reads(&mut self, at: Stamp, count: f64) -> bool {
+        if self.read.points.back().is_some_and(|(_, last)| count < *last) {
+            self.read.points.clear();
+            self.read_anew = Some(at);
+        }
+        self.read.grows(at, count, bytes(READ_STEP))
+    }
+
+    /// Bytes a second that the node has read from its disks lately; else why that is not known.
+    ///
+    /// # Errors
+    /// The reason, as a fragment.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a rate of disks: never negative, far below the type's end"
+    )]
+    pub fn read_rate(&self, now: Stamp) -> Result<Bytes, &'static str> {
+        let last = self.read.points.back().map(|p| p.0);
+        if last.is_none() {
+            return Err("the node's /proc/vmstat does not tell it");
+        }
+        if !fresh(last, now, cadence::MEMORY_EVERY) {
+            return Err("not read lately");
+        }
+        match self.read.slope(now, RATE_WINDOW) {
+            Some(slope) => Ok(Bytes((slope / 60.0).max(0.0) as u64)),
+            None if self.read_anew.is_some() => Err("the node counts anew, and was read once since"),
+            None => Err("read once so far"),
+        }
     }
 
     /// Takes a reading of the GPUs; says whether something moved.
@@ -229,8 +270,15 @@ impl Trends {
                 continue;
             }
             // With one point alone nothing is known of its movement.
-            let Some(slope) = trend.slope(now) else { continue };
-            let text = amount(slope, signal, bytes(step));
+            let Some(slope) = trend.slope(now, WINDOW) else {
+                continue;
+            };
+            let text = match signal {
+                Signal::DiskReads => self.read_text(now),
+                Signal::Memory | Signal::GpuMemory | Signal::PageCache | Signal::ModelCache | Signal::Gpu => {
+                    amount(slope, bytes(step))
+                }
+            };
             all.push(Seen {
                 signal,
                 moved_at: trend.moved_at,
@@ -241,6 +289,21 @@ impl Trends {
             all.extend(self.gpu());
         }
         all
+    }
+
+    /// What is read now; where that is nothing, what was read in the last minute, for that is what counts as movement.
+    fn read_text(&self, now: Stamp) -> String {
+        const GB: f64 = 1e9;
+        let inside = self.read.points.iter().filter(|p| now.since(p.0) <= WINDOW);
+        let first = inside.map(|p| p.1).next();
+        let came = self.read.points.back().zip(first).map(|(last, first)| last.1 - first);
+        match (self.read_rate(now), came) {
+            (Ok(rate), _) if reads(rate) => format!("reads {} from disk", rate.per_second()),
+            (Ok(_) | Err(_), Some(came)) if came >= bytes(READ_STEP) => {
+                format!("has read {:.1} GB from disk in the last minute", came / GB)
+            }
+            (Ok(_) | Err(_), _) => "reads next to nothing from disk".to_owned(),
+        }
     }
 
     fn gpu(&self) -> Option<Seen> {
@@ -265,25 +328,21 @@ fn fresh(at: Option<Stamp>, now: Stamp, every: Duration) -> bool {
     at.is_some_and(|at| now.since(at) <= every.saturating_mul(3))
 }
 
-fn amount(slope: f64, signal: Signal, step: f64) -> String {
+fn amount(slope: f64, step: f64) -> String {
     const GIB: f64 = 1_073_741_824.0;
-    let word = match signal {
-        Signal::DiskReads => "read",
-        Signal::Memory | Signal::GpuMemory | Signal::PageCache | Signal::ModelCache | Signal::Gpu => "grows",
-    };
     if slope >= step {
-        return format!("{word} {:.1} GiB/min", slope / GIB);
+        format!("grows {:.1} GiB/min", slope / GIB)
+    } else if slope <= -step {
+        format!("falls {:.1} GiB/min", -slope / GIB)
+    } else {
+        "does not grow".to_owned()
     }
-    match signal {
-        Signal::DiskReads => "nearly idle".to_owned(),
-        Signal::Memory | Signal::GpuMemory | Signal::PageCache | Signal::ModelCache | Signal::Gpu => {
-            if slope <= -step {
-                format!("falls {:.1} GiB/min", -slope / GIB)
-            } else {
-                "does not grow".to_owned()
-            }
-        }
-    }
+}
+
+/// Whether a rate of reads is one that counts as movement.
+#[must_use]
+pub fn reads(rate: Bytes) -> bool {
+    rate.0 >= READ_STEP.0 / WINDOW.as_secs()
 }
 
 #[expect(clippy::cast_precision_loss, reason = "compared with steps of megabytes")]

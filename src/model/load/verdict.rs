@@ -264,15 +264,16 @@ fn slow(case: &Case, now: Stamp) -> Option<String> {
 /// What the readings say: what moves, and where it matters what stands still.
 fn moving(case: &Case, now: Stamp, silent: bool, good: bool) -> Vec<String> {
     let name = |signal| match signal {
-        Signal::Memory => "memory on",
-        Signal::GpuMemory => "GPU memory on",
-        Signal::PageCache => "the page cache on",
-        Signal::DiskReads => "disks of",
-        Signal::ModelCache => "the model cache on",
-        Signal::Gpu => "GPU of",
+        Signal::Memory => "memory on ",
+        Signal::GpuMemory => "GPU memory on ",
+        Signal::PageCache => "the page cache on ",
+        // The node itself reads.
+        Signal::DiskReads => "",
+        Signal::ModelCache => "the model cache on ",
+        Signal::Gpu => "GPU of ",
     };
     let moves = |seen: &Seen| seen.moved_at.is_some_and(|at| now.since(at) <= QUIET);
-    let say = |(node, seen): &(String, Seen)| format!("{} {node} {}", name(seen.signal), seen.text);
+    let say = |(node, seen): &(String, Seen)| format!("{}{node} {}", name(seen.signal), seen.text);
     let moving: Vec<String> = case.signals.iter().filter(|(_, s)| moves(s)).map(say).collect();
     if !moving.is_empty() || (good && !silent) {
         return moving;
@@ -338,6 +339,23 @@ mod tests {
             ["no line for 4m10s", "memory on spark-2 grows 1.2 GiB/min"]
         );
         assert_eq!(judged.advice, None);
+    }
+
+    #[test]
+    fn a_worker_without_a_line_whose_disk_reads_makes_progress() {
+        let mut weights = case(Stage::Weights);
+        weights.signals = vec![
+            still(),
+            seen(Signal::DiskReads, Some(at(399)), "reads 1.2 GB/s from disk"),
+        ];
+        let judged = judge(&weights, at(400));
+        assert_eq!(judged.verdict, Verdict::Progressing);
+        assert_eq!(judged.evidence[1..], ["spark-2 reads 1.2 GB/s from disk"]);
+        weights.signals[1] = seen(Signal::DiskReads, Some(at(100)), "reads next to nothing from disk");
+        let judged = judge(&weights, at(400));
+        assert_eq!(judged.verdict, Verdict::Stalled { since: at(100) });
+        let told = "spark-2 reads next to nothing from disk".to_owned();
+        assert!(judged.evidence.contains(&told), "{judged:?}");
     }
 
     #[test]

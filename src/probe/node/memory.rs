@@ -1,4 +1,4 @@
-//! /proc/meminfo.
+//! /proc/meminfo, and of /proc/vmstat what was read from disks.
 
 use crate::domain::event::{Facts, Subject};
 use crate::domain::memory::MemoryFacts;
@@ -12,7 +12,7 @@ use super::{Part, known};
 /// What programs and the kernel hold that is no page cache.
 const HELD: [&str; 5] = ["AnonPages", "Shmem", "SUnreclaim", "KernelStack", "PageTables"];
 
-/// Reads `@@ memory`, `@@ pressure` and `@@ load`.
+/// Reads `@@ memory`, `@@ vmstat`, `@@ pressure` and `@@ load`.
 pub fn parse(sections: &Sections) -> Option<Part> {
     let section = sections.get("memory")?;
     let read = |name: &str| {
@@ -41,9 +41,17 @@ pub fn parse(sections: &Sections) -> Option<Part> {
             .iter()
             .map(|name| read(name))
             .try_fold(Bytes(0), |sum, part| Some(Bytes(sum.0.saturating_add(part?.0)))),
+        read: sections.get("vmstat").and_then(read_from_disks),
         pressure: sections.get("pressure").and_then(pressure),
         load: sections.get("load").and_then(load),
     })))
+}
+
+/// `pgpgin N`: what was asked of block devices since the boot. The kernel counts sectors as it hands requests on (`submit_bio`) and prints them in KiB. So
+/// reads past the page cache count too, those over NFS do not, and those through a loop device count twice.
+fn read_from_disks(section: &Section) -> Option<Bytes> {
+    let count = section.lines.iter().find_map(|l| l.strip_prefix("pgpgin "))?;
+    count.trim().parse().ok().map(Bytes::from_kib)
 }
 
 /// `some avg10=0.00 avg60=… avg300=… total=…` of /proc/pressure/memory, which a kernel without PSI lacks.

@@ -14,6 +14,18 @@ memory() {
     esac
   done </proc/meminfo
   put "@= $code"
+  put '@@ vmstat'
+  if [ -r /proc/vmstat ]; then
+    while read -r key value; do
+      case $key in
+        pgpgin)
+          put "$key $value"
+          break
+          ;;
+      esac
+    done </proc/vmstat
+  fi 2>/dev/null
+  put '@= 0'
   put '@@ pressure'
   if [ -r /proc/pressure/memory ]; then
     while read -r line; do

@@ -18,6 +18,8 @@ pub struct Meminfo {
     pub available: u64,
     /// Cached.
     pub cached: u64,
+    /// pgpgin of /proc/vmstat.
+    pub read: u64,
 }
 
 /// What nvidia-smi tells of a GPU.
@@ -129,14 +131,13 @@ impl World {
             };
         }
         let [server_gib, rank_gib] = SERVER_GIB;
-        let mut read = 0.0;
         if let Some((server, first)) = self.rank_on(host, now)
-            && let Some(marks) = server.marks
+            && server.marks.is_some()
             && server.runs(now)
         {
             used += if first { server_gib + rank_gib } else { rank_gib };
-            read = server.spec.weights_gib() * f64::from(server.spec.tp) * marks.weights_share(now);
         }
+        let read = self.weights_read_gib(host, now);
         used += 0.04 * wave(node, now, 7.0);
         let room = (TOTAL_GIB - used - FREE_FLOOR_GIB).max(0.2);
         let cached = (CACHE_GIB + read).min(room);
@@ -147,7 +148,29 @@ impl World {
             free: kib(free),
             available: kib((free + cached * 0.97).max(0.0)),
             cached: kib(cached),
+            read: kib(host.read.before + host.read.server.max(read)),
         })
+    }
+
+    /// GiB of the model's files that a rank on a node has read: each rank reads them whole.
+    fn weights_read_gib(&self, host: &Host, now: Moment) -> f64 {
+        let running = self.rank_on(host, now).filter(|(server, _)| server.runs(now));
+        running
+            .and_then(|(server, _)| Some((server, server.marks?)))
+            .map_or(0.0, |(server, marks)| {
+                server.spec.weights_gib() * f64::from(server.spec.tp) * marks.weights_share(now)
+            })
+    }
+
+    /// Keeps what every node has read: a counter never goes back when a server ends.
+    pub(super) fn count_reads(&mut self, now: Moment) {
+        let reads: Vec<f64> = self.hosts.iter().map(|h| self.weights_read_gib(h, now)).collect();
+        for (host, server) in self.hosts.iter_mut().zip(reads) {
+            if server < host.read.server {
+                host.read.before += host.read.server;
+            }
+            host.read.server = server;
+        }
     }
 
     /// The GPU of a node.

@@ -110,7 +110,18 @@ pub struct Host {
     pub containers: Vec<Container>,
     /// Temperature of the GPU in degrees, and when it was that.
     pub heat: (f64, Moment),
+    /// What it has read from its disk since its boot.
+    pub read: DiskReads,
     pids: u32,
+}
+
+/// What a node has read from its disk.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct DiskReads {
+    /// GiB since the boot, those of the present server's weights left out.
+    pub before: f64,
+    /// GiB that a rank of the present server has read.
+    pub server: f64,
 }
 
 /// Interface of the fabric, as on the story's machines.
@@ -121,6 +132,9 @@ pub const EXTERNAL_INTERFACE: &str = "enP7s7";
 
 /// RDMA devices.
 pub const HCAS: [&str; 2] = ["rocep1s0f1", "roceP2p1s0f1"];
+
+/// GiB that a node has read to boot and to start its services.
+const BOOT_GIB: f64 = 6.2;
 
 /// Temperature of an idle GPU in degrees.
 pub const COOL: f64 = 36.0;
@@ -135,6 +149,10 @@ impl Host {
             images: BTreeMap::new(),
             containers: Vec::new(),
             heat: (COOL, Moment::ZERO),
+            read: DiskReads {
+                before: BOOT_GIB,
+                server: 0.0,
+            },
             pids: 3200,
         }
     }

@@ -214,6 +214,7 @@ impl World {
     /// What happens with time alone: the throughput lines of servers at work, the temperature of the GPUs.
     pub fn advance(&mut self, now: Moment) {
         self.warm_gpus(now);
+        self.count_reads(now);
         let mut said = Vec::new();
         for s in &mut self.servers {
             let at = s.reported.at.max(s.marks.map_or(now, |m| m.ready));

@@ -145,6 +145,30 @@ fn a_load_rises_in_memory_on_both_nodes_and_ends_in_a_server() {
 }
 
 #[test]
+fn both_nodes_read_the_weights_from_disk_and_what_they_have_read_never_gets_less() {
+    let mut w = cluster();
+    let read = |w: &World, node, now| w.memory(node, now).unwrap().read;
+    let before = [0, 1].map(|node| read(&w, node, at(10)));
+    serve(&mut w, at(10));
+    let mut last = before;
+    for second in 10..200 {
+        w.advance(at(second));
+        let now = [0, 1].map(|node| read(&w, node, at(second)));
+        assert!(now[0] >= last[0] && now[1] >= last[1], "second {second}");
+        last = now;
+    }
+    let weights = w.servers[0].spec.weights_gib() * f64::from(w.servers[0].spec.tp) * 1024.0 * 1024.0;
+    for node in [0, 1] {
+        let read = (last[node] - before[node]) as f64;
+        assert!((read - weights).abs() < 2.0, "{read} {weights}");
+    }
+    let id = w.hosts[0].find("vllm-qwen35").unwrap().id.clone();
+    w.stop_servers(&id, true, at(200));
+    w.advance(at(201));
+    assert_eq!([0, 1].map(|node| read(&w, node, at(201))), last);
+}
+
+#[test]
 fn stopping_the_server_leaves_ray_and_lets_go_of_the_memory() {
     let mut w = cluster();
     serve(&mut w, at(10));

@@ -9,6 +9,7 @@ use crate::domain::memory::MemoryFacts;
 use crate::domain::observed::NodeObserved;
 use crate::domain::units::Bytes;
 use crate::model::facts::memory_alarm;
+use crate::model::load::trend::reads;
 use crate::model::schedule::every;
 use crate::view::Scene;
 use crate::view::age::Age;
@@ -59,6 +60,9 @@ pub(super) fn rows<'a>(scene: &Scene<'a>, id: NodeId, width: u16, dense: bool) -
             rest.put(2, format!("unaccounted {}", gib(amount)), scene.look.warn());
         }
         details(scene.look, m, rest);
+        if let Some(rate) = reading_rate(scene, id) {
+            rest.put(6, rate, scene.look.text());
+        }
         rest.put(6, if unified { "unified" } else { "host" }, scene.look.dim());
         if second {
             rows.push(more);
@@ -123,6 +127,17 @@ fn details(look: &Look, m: &MemoryFacts, row: &mut Row<'_>) {
     if let Some(waits) = m.pressure.filter(|p| p.0 >= PRESSED) {
         row.put(4, format!("waits {:.0} %", waits.0), look.warn());
     }
+}
+
+/// What the node reads from its disks, where that is enough to tell of a load.
+fn reading_rate(scene: &Scene<'_>, id: NodeId) -> Option<String> {
+    let view = scene.state.nodes.get(id.index())?;
+    let rate = view
+        .trends
+        .read_rate(scene.now.stamp)
+        .ok()
+        .filter(|rate| reads(*rate))?;
+    Some(format!("reads {}", rate.per_second()))
 }
 
 /// The share of a whole; 0 when there is no whole.
