@@ -41,7 +41,8 @@ impl Completion {
         Self::of(pieces.map(move |piece| piece.map_err(|error| ApiError::of(error, limit))))
     }
 
-    fn of(pieces: impl Stream<Item = Result<Bytes, ApiError>> + Send + 'static) -> Self {
+    /// Reads a stream of events from pieces of its bytes.
+    pub fn of(pieces: impl Stream<Item = Result<Bytes, ApiError>> + Send + 'static) -> Self {
         let mut guard = Guard::default();
         let guarded = pieces.map(move |piece| guard.pass(piece?));
         let begun = stream::once(ready(Ok(Bytes::from_static(COMMENT))));

@@ -46,6 +46,19 @@ struct Load {
 /// Why the file can't be read, as a fragment with its path.
 pub fn earlier_loads(file: &Path, key: &str, most: usize) -> Result<Vec<EarlierLoad>, String> {
     let stored = read(file).map_err(|why| format!("{}: {why}", file.display()))?;
+    Ok(latest(stored, key, most))
+}
+
+/// The same of the bytes of such a file.
+///
+/// # Errors
+/// What is wrong with them, as a fragment.
+pub fn loads_of(bytes: &[u8], key: &str, most: usize) -> Result<Vec<EarlierLoad>, String> {
+    let stored = parse(bytes).map_err(|why| why.to_string())?;
+    Ok(latest(stored, key, most))
+}
+
+fn latest(stored: Vec<Load>, key: &str, most: usize) -> Vec<EarlierLoad> {
     let mut loads: Vec<EarlierLoad> = stored
         .into_iter()
         .filter(|load| load.key == key)
@@ -61,7 +74,7 @@ pub fn earlier_loads(file: &Path, key: &str, most: usize) -> Result<Vec<EarlierL
         })
         .collect();
     let old = loads.len().saturating_sub(most);
-    Ok(loads.split_off(old))
+    loads.split_off(old)
 }
 
 /// Adds a load to the file, whose directory is made when it is not there, and leaves out the oldest beyond [`LOADS`]. A file that is no such file any more is
@@ -130,6 +143,10 @@ fn read(file: &Path) -> Result<Vec<Load>, Bad> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(Bad::Unreadable(error.to_string())),
     };
+    parse(&bytes)
+}
+
+fn parse(bytes: &[u8]) -> Result<Vec<Load>, Bad> {
     if bytes.len() as u64 > MOST {
         return Err(Bad::Broken(format!("longer than {MOST} bytes")));
     }
@@ -139,11 +156,11 @@ fn read(file: &Path) -> Result<Vec<Load>, Bad> {
         version: u32,
     }
     let broken = |e: serde_json::Error| Bad::Broken(e.to_string());
-    let Versioned { version } = serde_json::from_slice(&bytes).map_err(broken)?;
+    let Versioned { version } = serde_json::from_slice(bytes).map_err(broken)?;
     if version > VERSION {
         return Err(Bad::Newer(version));
     }
-    let stored: Stored = serde_json::from_slice(&bytes).map_err(broken)?;
+    let stored: Stored = serde_json::from_slice(bytes).map_err(broken)?;
     Ok(stored.loads)
 }
 

@@ -64,7 +64,7 @@ fn same(a: &Target, b: &Target) -> bool {
 }
 
 /// The hosts of one ProxyJump.
-fn hosts(list: &str, tokens: &Tokens<'_>) -> Result<Vec<Target>, String> {
+pub(super) fn hosts(list: &str, tokens: &Tokens<'_>) -> Result<Vec<Target>, String> {
     let mut hosts = Vec::new();
     for text in tokens.percent(list)?.split(',') {
         let address = address::parse(text.trim()).map_err(|bad| bad.what)?;

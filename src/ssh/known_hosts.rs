@@ -85,38 +85,44 @@ pub(super) struct Known {
 impl Known {
     /// Reads the files. One that is missing or can't be read holds nothing.
     pub(super) fn read(files: &[PathBuf], host: &str, port: u16) -> Self {
-        let name = host_name(host, port);
-        let bare = host.to_lowercase();
         let mut known = Self::default();
         for file in files {
-            let Ok(text) = read_bounded(file) else { continue };
-            for (index, line) in text.lines().enumerate() {
-                let Some(entry) = parse(line) else { continue };
-                let on_file = |revoked| OnFile {
-                    file: file.clone(),
-                    line: index + 1,
-                    key: entry.public_key().clone(),
-                    revoked,
-                };
-                let revoked = match entry.marker() {
-                    None => false,
-                    Some(Marker::Revoked) => true,
-                    Some(Marker::CertAuthority) => {
-                        let named = |n: &str| matches(entry.host_patterns(), n);
-                        if named(&name) || named(&bare) {
-                            known.authorities.push(on_file(false));
-                        }
-                        continue;
-                    }
-                };
-                if matches(entry.host_patterns(), &name) {
-                    known.keys.push(on_file(revoked));
-                } else if port != PORT && matches(entry.host_patterns(), &bare) {
-                    known.bare.push(on_file(revoked));
-                }
+            if let Ok(text) = read_bounded(file) {
+                known.take(file, &text, host, port);
             }
         }
         known
+    }
+
+    /// Takes what a file's text holds for a host.
+    pub(super) fn take(&mut self, file: &Path, text: &str, host: &str, port: u16) {
+        let name = host_name(host, port);
+        let bare = host.to_lowercase();
+        for (index, line) in text.lines().enumerate() {
+            let Some(entry) = parse(line) else { continue };
+            let on_file = |revoked| OnFile {
+                file: file.to_owned(),
+                line: index + 1,
+                key: entry.public_key().clone(),
+                revoked,
+            };
+            let revoked = match entry.marker() {
+                None => false,
+                Some(Marker::Revoked) => true,
+                Some(Marker::CertAuthority) => {
+                    let named = |n: &str| matches(entry.host_patterns(), n);
+                    if named(&name) || named(&bare) {
+                        self.authorities.push(on_file(false));
+                    }
+                    continue;
+                }
+            };
+            if matches(entry.host_patterns(), &name) {
+                self.keys.push(on_file(revoked));
+            } else if port != PORT && matches(entry.host_patterns(), &bare) {
+                self.bare.push(on_file(revoked));
+            }
+        }
     }
 
     /// Adds a file of keys that must not be accepted (`RevokedHostKeys`), one a line.
@@ -133,6 +139,14 @@ impl Known {
                 MAX_FILE >> 20
             ));
         }
+        self.deny_text(file, &text)
+    }
+
+    /// Adds the keys of such a file's text.
+    ///
+    /// # Errors
+    /// See [`Known::deny`].
+    pub(super) fn deny_text(&mut self, file: &Path, text: &str) -> Result<(), String> {
         if text.starts_with(KRL) {
             return Err(format!(
                 "{} is a binary list of revoked keys, and bringup reads only one with a public key a line",

@@ -42,6 +42,8 @@ mod spare;
 mod ssh_config;
 mod ssh_file;
 mod tcp;
+#[doc(hidden)]
+pub mod texts;
 mod tokens;
 mod tunnel;
 mod wire;

@@ -115,7 +115,7 @@ fn arguments(target: &Target, file: Option<&Path>) -> Vec<std::ffi::OsString> {
 }
 
 /// Lines `key value`, keys in lower case.
-fn parse(text: &str) -> Said {
+pub(super) fn parse(text: &str) -> Said {
     let mut said = Said::default();
     for (key, value) in text.lines().filter_map(|l| l.split_once(' ')) {
         said.take(key, value.trim());

@@ -1,7 +1,7 @@
 //! ssh_config without the `ssh` program: a library reads the files. What it can't tell is refused, never guessed: a `Match`, above all.
 
 use std::collections::HashMap;
-use std::io::{BufReader, ErrorKind};
+use std::io::{BufRead, BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use ssh2_config::{HostParams, ParseRule, SshConfig};
@@ -28,25 +28,38 @@ pub(super) fn read(alias: &str, file: Option<&Path>) -> Result<Said, String> {
             Err(e) if e.kind() == ErrorKind::NotFound && file.is_none() => continue,
             Err(e) => return Err(format!("{} can't be read: {e}", path.display())),
         };
-        let rules = ParseRule::ALLOW_UNKNOWN_FIELDS | ParseRule::ALLOW_UNSUPPORTED_FIELDS;
-        let config = SshConfig::default()
-            .parse(&mut BufReader::new(open), rules)
-            .map_err(|e| format!("{}: {e}", path.display()))?;
-        // Its lines count as those of the block above it, be that for this alias or not.
-        let is_match = |fields: &HashMap<String, Vec<String>>| fields.keys().any(|f| f.eq_ignore_ascii_case("match"));
-        if config.get_hosts().iter().any(|h| is_match(&h.params.ignored_fields)) {
-            return Err(format!(
-                "{} has a Match, which only the ssh program can read, and it is not here; install OpenSSH's client",
-                path.display()
-            ));
-        }
-        for (key, value) in settings_of(config.query(alias)) {
+        for (key, value) in query(alias, path, &mut BufReader::new(open))? {
             // What a file before this one says wins; keys add up.
             if key == "identityfile" || !settings.iter().any(|(k, _)| *k == key) {
                 settings.push((key, value));
             }
         }
     }
+    Ok(said_of(alias, settings))
+}
+
+/// What the text of one file says of an alias.
+///
+/// # Errors
+/// See [`read`].
+pub(super) fn query(alias: &str, path: &Path, text: &mut impl BufRead) -> Result<Vec<(String, String)>, String> {
+    let rules = ParseRule::ALLOW_UNKNOWN_FIELDS | ParseRule::ALLOW_UNSUPPORTED_FIELDS;
+    let config = SshConfig::default()
+        .parse(text, rules)
+        .map_err(|e| format!("{}: {e}", path.display()))?;
+    // Its lines count as those of the block above it, be that for this alias or not.
+    let is_match = |fields: &HashMap<String, Vec<String>>| fields.keys().any(|f| f.eq_ignore_ascii_case("match"));
+    if config.get_hosts().iter().any(|h| is_match(&h.params.ignored_fields)) {
+        return Err(format!(
+            "{} has a Match, which only the ssh program can read, and it is not here; install OpenSSH's client",
+            path.display()
+        ));
+    }
+    Ok(settings_of(config.query(alias)))
+}
+
+/// The settings as a whole.
+pub(super) fn said_of(alias: &str, settings: Vec<(String, String)>) -> Said {
     let mut said = Said::default();
     for (key, value) in settings {
         said.take(&key, &value);
@@ -55,7 +68,7 @@ pub(super) fn read(alias: &str, file: Option<&Path>) -> Result<Said, String> {
     said.host = said
         .host
         .map(|host| host.replace("%%", "\0").replace("%h", alias).replace('\0', "%"));
-    Ok(said)
+    said
 }
 
 /// The settings as `ssh -G` would name them.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// What means something to a shell.
-const UNQUOTED: &str = " '\"`$\\;&<>|(){}*?[]#!";
+pub(super) const UNQUOTED: &str = " '\"`$\\;&<>|(){}*?[]#!";
 
 /// What the percent signs of one host stand for.
 pub(super) struct Tokens<'a> {

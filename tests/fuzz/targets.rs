@@ -3,17 +3,20 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use bringup::api::{answers, chunk};
+use bringup::api::{Chunk, Completion, answers, chunk};
 use bringup::config::{self, Config, EXAMPLE, theme};
 use bringup::diagnose::{self, Matcher};
 use bringup::domain::command::{Exit, Output};
 use bringup::domain::event::ProbeId;
 use bringup::domain::wrap::{Preamble, parse_frame};
-use bringup::domain::{Role, Stamp};
+use bringup::domain::{Role, Stamp, address};
 use bringup::engine::{grammar, metrics};
 use bringup::log::{Decoder, Line, LineEdit, Masker, Ring, Stream};
 use bringup::probe::logs::{Follower, Place};
 use bringup::probe::{self, dashboard, node, prometheus};
+use bringup::record::loads;
+use bringup::ssh::texts;
+use bytes::Bytes;
 
 /// A reader.
 pub type Target = fn(&[u8]);
@@ -43,11 +46,17 @@ pub const TARGETS: &[(&str, Target, &[&str])] = &[
         &["tests/fixtures/prometheus", "tests/fixtures/metrics"],
     ),
     ("sse", sse, &["tests/fixtures/api"]),
+    ("sse-frames", sse_frames, &["tests/fixtures/api"]),
     ("answers", answers, &["tests/fuzz/seeds/answers"]),
     ("frame", frame, &["tests/fuzz/seeds/frame"]),
     ("config", config, &["config.example.toml", "tests/fixtures/config/bad"]),
     ("theme", theme, &["themes"]),
     ("rules", rules, &["assets/rules.toml"]),
+    ("known-hosts", known_hosts, &["tests/fuzz/seeds/known-hosts"]),
+    ("ssh-config", ssh_config, &["tests/fuzz/seeds/ssh-config"]),
+    ("ends", ends, &["tests/fuzz/seeds/ends"]),
+    ("ray-logs", ray_logs, &["tests/fuzz/seeds/ray-logs"]),
+    ("loads", loads, &["tests/fuzz/seeds/loads"]),
 ];
 
 /// Gives bytes to the reader of this name; nothing where there is none.
@@ -241,6 +250,37 @@ fn sse(bytes: &[u8]) {
     }
 }
 
+/// A whole stream: what comes of one that ends well is the same however its bytes are cut.
+fn sse_frames(bytes: &[u8]) {
+    thread_local! {
+        // A stream's end is waited for with a limit of time.
+        static RUNTIME: Option<tokio::runtime::Runtime> =
+            tokio::runtime::Builder::new_current_thread().enable_time().build().ok();
+    }
+    let read = |size: usize| {
+        let pieces: Vec<_> = bytes
+            .chunks(size)
+            .map(|piece| Ok(Bytes::copy_from_slice(piece)))
+            .collect();
+        let mut stream = Completion::of(futures_util::stream::iter(pieces));
+        let mut chunks: Vec<Chunk> = Vec::new();
+        RUNTIME.with(|runtime| {
+            let run = async {
+                while let Some(chunk) = stream.next().await? {
+                    chunks.push(chunk);
+                }
+                Ok::<_, bringup::api::ApiError>(())
+            };
+            runtime.as_ref().map(|runtime| runtime.block_on(run)).unwrap_or(Ok(()))
+        })?;
+        Ok::<_, bringup::api::ApiError>(chunks)
+    };
+    let (whole, cut) = (read(bytes.len().max(1)), read(3));
+    if let Ok(whole) = whole {
+        assert_eq!(Ok(whole), cut, "cut");
+    }
+}
+
 /// Bodies of answers.
 fn answers(bytes: &[u8]) {
     let _models = answers::models(bytes);
@@ -278,5 +318,74 @@ fn rules(bytes: &[u8]) {
         if let Err(problems) = read(&text, "fuzz.toml") {
             assert!(!problems.is_empty(), "refused for no reason");
         }
+    }
+}
+
+/// A key that is in no file unless its text is.
+const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIK0M0WuGh9Qi9EWe7pB3s/zAgMxYnWs8u7YFLLVsHOs3";
+
+/// Files of host keys: no text makes a key known or revoked that it does not hold.
+fn known_hosts(bytes: &[u8]) {
+    let text = lossy(bytes);
+    let held = text.contains(KEY.rsplit(' ').next().unwrap_or_default());
+    for (host, port) in [("spark-1", 22), ("10.1.230.180", 2222), ("", 0)] {
+        let verdict = texts::known_hosts(&text, host, port, KEY);
+        assert!(
+            held || !matches!(verdict, None | Some("known" | "revoked")),
+            "{verdict:?}"
+        );
+    }
+    assert!(held || texts::revoked(&text, KEY) != Ok(true));
+}
+
+/// ssh_config, as `ssh -G` prints it and as a file: a host's name never becomes more than a word of a command.
+fn ssh_config(bytes: &[u8]) {
+    let text = lossy(bytes);
+    // The file's reader would follow it.
+    let includes = text.to_lowercase().contains("include");
+    for alias in ["spark-1", "jump", "-oProxyCommand=x", "$(id)", ""] {
+        let printed = texts::printed(&text, alias);
+        let read = if includes { None } else { texts::file(bytes, alias).ok() };
+        for came in [Some(printed), read].into_iter().flatten() {
+            if let Some(Ok(command)) = came.command {
+                let own = alias.is_empty() || texts::plain(alias) || text.contains(alias);
+                assert!(own || !command.contains(alias), "{command}");
+            }
+            for host in came.jumps.iter().flatten() {
+                assert!(texts::plain(host), "{host}");
+            }
+        }
+    }
+    for line in text.lines() {
+        if let Ok(address) = address::parse(line) {
+            assert!(texts::plain(&address.host), "{}", address.host);
+        }
+    }
+}
+
+/// The ends of a container, as Docker tells them.
+fn ends(bytes: &[u8]) {
+    let _end = probe::ends::parse(&output(bytes, Exit::Code(0)));
+}
+
+/// Files of Ray's workers, piece by piece: nothing comes out that did not go in.
+fn ray_logs(bytes: &[u8]) {
+    let mut all = 0;
+    let mut pieces = probe::ray_logs::Pieces::default();
+    for piece in bytes.chunks(11) {
+        pieces.feed(piece, &mut |file, content| {
+            all += content.len();
+            let mut owner = probe::ray_logs::Owner::of(file);
+            let _note = owner.note(&lossy(content));
+            let _prefix = owner.prefix();
+        });
+    }
+    assert!(all <= bytes.len());
+}
+
+/// The file of earlier loads.
+fn loads(bytes: &[u8]) {
+    if let Ok(loads) = loads::loads_of(bytes, "a", 3) {
+        assert!(loads.len() <= 3);
     }
 }

@@ -1,0 +1,7 @@
+//! `loads` of tests/fuzz/targets.rs under libFuzzer.
+#![no_main]
+
+#[path = "../../targets.rs"]
+mod targets;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| targets::run("loads", bytes));
