@@ -16,6 +16,8 @@ mod cases;
 mod properties;
 #[path = "parsers/ray.rs"]
 mod ray;
+#[path = "parsers/ray_answers.rs"]
+mod ray_answers;
 #[path = "parsers/rotation.rs"]
 mod rotation;
 #[path = "parsers/scripts.rs"]

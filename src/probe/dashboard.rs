@@ -22,7 +22,11 @@ pub const VERSION: &str = "/api/version";
 /// A fragment that says what is wrong, when it is no JSON, has no list of nodes, or is the dashboard's own error.
 pub fn parse(body: &[u8]) -> Result<RayFacts, String> {
     let value = list(body, "nodes")?;
-    let nodes = value.iter().filter_map(node).collect();
+    let nodes: Vec<RayNode> = value.iter().filter_map(node).collect();
+    // Entries of which none is a node are an answer to something else, and no cluster without nodes.
+    if nodes.is_empty() && !value.is_empty() {
+        return Err("Ray's dashboard: no node among the entries of the answer".to_owned());
+    }
     Ok(RayFacts {
         nodes: members::bounded(nodes),
         via: RayVia::Dashboard,
@@ -36,6 +40,10 @@ pub fn parse(body: &[u8]) -> Result<RayFacts, String> {
 /// As [`parse`].
 pub fn groups(body: &[u8]) -> Result<Vec<PlacementGroup>, String> {
     let value = list(body, "placement groups")?;
+    let is_group = |entry: &Value| entry.get("placement_group_id").is_some_and(Value::is_string);
+    if !value.is_empty() && !value.iter().any(is_group) {
+        return Err("Ray's dashboard: no placement group among the entries of the answer".to_owned());
+    }
     Ok(value.iter().filter_map(members::group).take(MAX_GROUPS).collect())
 }
 
