@@ -353,6 +353,18 @@ fn a_cluster_whose_terminal_is_gone_leaves_no_key_behind() {
 }
 
 #[test]
+fn what_a_killed_cluster_left_goes_when_another_starts() {
+    let mut killed = Demo::start("30");
+    let folder = killed.config.parent().expect("a folder").to_owned();
+    assert!(folder.is_dir());
+    killed.cluster.kill().expect("SIGKILL");
+    killed.cluster.wait().expect("it ends");
+    let next = Demo::start("30");
+    assert!(!folder.exists(), "{}", folder.display());
+    assert!(next.config.is_file());
+}
+
+#[test]
 fn a_log_that_can_not_be_written_keeps_nobody_from_looking() {
     let demo = Demo::start("30");
     let output = demo

@@ -8,13 +8,13 @@ use reqwest::header::{CONTENT_TYPE, SERVER};
 use reqwest::{RequestBuilder, Response};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
-use tempfile::TempDir;
 use tokio::time::Instant;
 
 use crate::domain::ray::RayFacts;
 use crate::domain::serving::{Health, MetricsSample, ServerFacts, ServerProbe, TokenProof};
 use crate::engine::metrics;
 use crate::probe::dashboard;
+use crate::record::Folder;
 
 use super::answers::{self, Answer};
 use super::connect::Connect;
@@ -97,7 +97,7 @@ struct Inner {
     dashboard: Peer,
     key: Option<SecretString>,
     probe_limit: Duration,
-    _sockets: TempDir,
+    _sockets: Folder,
 }
 
 impl Client {

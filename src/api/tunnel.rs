@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tempfile::TempDir;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::task::AbortOnDropHandle;
+
+use crate::record::Folder;
 
 use super::connect::{Connect, ConnectError};
 
@@ -34,20 +35,12 @@ const SOCKET_NAME: usize = 16;
 ///
 /// # Errors
 /// When no directory can be made.
-pub fn private_directory() -> io::Result<TempDir> {
-    let directory = make(&std::env::temp_dir())?;
+pub fn private_directory() -> io::Result<Folder> {
+    let directory = Folder::make(&std::env::temp_dir(), "")?;
     if directory.path().as_os_str().len() + SOCKET_NAME <= SOCKET_PATH {
         return Ok(directory);
     }
-    make(Path::new("/tmp"))
-}
-
-fn make(parent: &Path) -> io::Result<TempDir> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix("bringup-");
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
-    builder.tempdir_in(parent)
+    Folder::make(Path::new("/tmp"), "")
 }
 
 /// A tunnel to one port. Dropping it ends its connections.

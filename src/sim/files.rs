@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use russh::keys::ssh_key::LineEnding;
 use russh::keys::{Algorithm, PrivateKey, PublicKey};
-use tempfile::TempDir;
+
+use crate::record::Folder;
 
 use super::SimError;
 use super::world::host::{FABRIC_INTERFACE, HCAS, Host};
@@ -25,7 +26,7 @@ pub fn new_key() -> Result<PrivateKey, SimError> {
 /// The folder and what lies in it.
 #[derive(Debug)]
 pub struct Files {
-    dir: TempDir,
+    dir: Folder,
     config: PathBuf,
     text: String,
 }
@@ -33,7 +34,7 @@ pub struct Files {
 impl Files {
     /// Writes everything into the folder.
     pub fn write(
-        dir: TempDir,
+        dir: Folder,
         operator: &PrivateKey,
         port: u16,
         jump: &PublicKey,
@@ -79,15 +80,8 @@ impl Files {
 }
 
 /// Makes the folder, readable for nobody else.
-pub fn private_folder() -> Result<TempDir, SimError> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix("bringup-demo-");
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        builder.permissions(std::fs::Permissions::from_mode(0o700));
-    }
-    builder.tempdir().map_err(SimError::Files)
+pub fn private_folder() -> Result<Folder, SimError> {
+    Folder::make(&std::env::temp_dir(), "demo-").map_err(SimError::Files)
 }
 
 /// Writes a file that only its owner reads.

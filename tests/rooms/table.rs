@@ -48,15 +48,16 @@ pub const ROOMS: &[Room] = &[
         ],
     ),
     shell("ssh", &["domain"]),
-    shell("api", &["domain", "ssh", "probe", "engine"]),
+    shell("record", &["domain", "log", "config", "measure"]),
+    // Private folders are files of the program: one room makes them, and tidies up after those that were killed.
+    shell("api", &["domain", "ssh", "probe", "engine", "record"]),
     // A line is matched where it is read: a log may bring far more of them than the queue could.
     shell(
         "node",
         &["domain", "log", "config", "probe", "diagnose", "engine", "plan", "ssh"],
     ),
     shell("bench", &["domain", "config", "measure", "api"]),
-    shell("record", &["domain", "log", "config", "measure"]),
-    shell("sim", &["domain", "probe", "engine"]),
+    shell("sim", &["domain", "probe", "engine", "record"]),
     shell(
         "drive",
         &[
