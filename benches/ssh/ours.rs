@@ -8,15 +8,12 @@ use bringup::domain::link::LinkState;
 use bringup::domain::question::Ask;
 use bringup::domain::{HopId, NodeId, Source, Stamp};
 use bringup::probe;
-use bringup::ssh::{HopHandle, Keyring, Reply, Reporter, Session, Settings, Target};
-use tokio::sync::{mpsc, oneshot};
+use bringup::ssh::{HopHandle, Keyring, Reply, Reporter, Session, Settings, Target, pipe};
+use tokio::sync::oneshot;
 
 use super::PATIENCE;
 use super::measure::{cpu, pss};
 use super::servers::Place;
-
-/// Chunks between the connection and whoever counts: as many as a node's log has.
-const CHUNKS: usize = 1024;
 
 pub struct Ours {
     settings: Settings,
@@ -138,9 +135,9 @@ impl Ours {
         let start = Instant::now();
         let hop = self.hop();
         let session = self.session(0, &hop).await;
-        let (sink, mut chunks) = mpsc::channel(CHUNKS);
+        let (inlet, mut chunks) = pipe();
         let command = Command::argv(words, PATIENCE).follow();
-        let mut follow = session.follow(&command, sink).await.expect("it starts");
+        let mut follow = session.follow(&command, inlet).await.expect("it starts");
         // Beside the connection, as the console's own readers are.
         let counting = tokio::spawn(async move {
             let mut lines = 0;

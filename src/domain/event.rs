@@ -10,7 +10,7 @@ use super::ids::{NodeId, RunId, Source};
 use super::intent::Intent;
 use super::link::LinkState;
 use super::load::LineFact;
-use super::logs::{ContainerEnd, LogSource};
+use super::logs::{ContainerEnd, LogFlow, LogSource};
 use super::observed::VerbFacts;
 use super::problem::Problem;
 use super::question::Question;
@@ -66,6 +66,8 @@ pub enum EventKind {
         /// Lines that the ring dropped.
         dropped: u64,
     },
+    /// How a node's log keeps up; the newest replaces the one before.
+    LogFlow(LogFlow),
     /// What a node's log is read from now. Never dropped.
     LogSource(LogSource),
     /// The container whose log was followed ended. Never dropped.

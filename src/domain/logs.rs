@@ -2,8 +2,18 @@
 
 use serde::Serialize;
 
+use super::Stamp;
 use super::container::{Container, ContainerFacts, ContainerState};
 use super::units::Bytes;
+
+/// How a node's log keeps up with what is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct LogFlow {
+    /// Since when lines come faster than they are read: they wait on the node, and none is lost. `None` where they do not.
+    pub behind: Option<Stamp>,
+    /// Bytes that came faster than they could be read, found no room and do not come again. Where they are missing stands in the log.
+    pub lost: u64,
+}
 
 /// Which container is meant, by what is known of it before it is there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -33,6 +33,12 @@ pub const SILENCE: Duration = Duration::from_secs(30);
 /// How often the wrapper of a command that answers once looks at its limit.
 const TICK_ONCE: Duration = Duration::from_secs(1);
 
+/// The line of standard input on which the wrapper stops the command: what it prints cannot be read as fast. It counts as a heartbeat, as any line does.
+pub const HOLD: &str = "hold\n";
+
+/// The line on which the command goes on.
+pub const GO: &str = "go\n";
+
 /// How often the wrapper of a followed command looks at its clock; longer, as each look is a `sleep` on the node.
 const TICK_FOLLOW: Duration = Duration::from_secs(5);
 

@@ -1,6 +1,6 @@
 # The text before this has read one line; $h holds the rest of it: nothing, or the seconds that this waits for work. Standard input: a line with bytes of
 # the script, nonce, kind, limit, silence, tick, secret or "-"; the script; after the nonce a line that lets it begin, which holds the secret if there
-# is one; then a newline every few seconds. Three watchers write words into one pipe; the block after it is the only one that decides.
+# is one; then a newline every few seconds, or "hold" and "go". Three watchers write words into one pipe; the block after it is the only one that decides.
 guard=
 [ -z "$h" ] || {
   # Told to end before it sleeps, it must not sleep: it would end what is at work by then.
@@ -43,7 +43,7 @@ exec 3<&0 4>&1 5>&2 </dev/null >/dev/null 2>&1
   fi
   run=$!
   echo "run $run"
-  { while read -r byte; do echo byte; done; echo end; } <&3 3<&- 4>&- 5>&- &
+  { while read -r byte; do echo "byte $byte"; done; echo end; } <&3 3<&- 4>&- 5>&- &
   ear=$!
   { trap 'kill -s KILL "$nap"; exit' TERM; while :; do sleep "$6" & nap=$!; wait "$nap" || exit; echo tick; done; } 3<&- 4>&- 5>&- &
   clock=$!
@@ -55,11 +55,17 @@ exec 3<&0 4>&1 5>&2 </dev/null >/dev/null 2>&1
 } | {
   exec 3<&- 4>&- 5>&-
   quiet=0 all=0 ending=0
-  stop() { kill -s "$1" -- "-$run" || kill -s "$1" "$run"; }
+  # One that is held hears of its end only when it goes on.
+  stop() { kill -s "$1" -- "-$run" || kill -s "$1" "$run"; [ "$1" != TERM ] || stop CONT; }
   while read -r word value; do
     case $word in
     run) run=$value ;;
-    byte) quiet=0 ;;
+    byte)
+      quiet=0
+      case $ending$value in
+      0hold) stop STOP ;;
+      0go) stop CONT ;;
+      esac ;;
     tick)
       quiet=$((quiet + $6)) all=$((all + $6))
       if [ "$ending" -gt 1 ]; then stop KILL

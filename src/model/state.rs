@@ -13,7 +13,7 @@ use crate::domain::event::{Purpose, Subject};
 use crate::domain::intent::{Mode, Pane};
 use crate::domain::link::{LinkError, LinkState};
 use crate::domain::load::EarlierLoad;
-use crate::domain::logs::{ContainerEnd, LogChoice, LogSource};
+use crate::domain::logs::{ContainerEnd, LogChoice, LogFlow, LogSource};
 use crate::domain::observed::Observed;
 use crate::domain::problem::Problem;
 use crate::domain::question::Question;
@@ -191,6 +191,8 @@ pub struct LogMeta {
     pub seq: u64,
     /// Lines that the ring dropped.
     pub dropped: u64,
+    /// How it keeps up with what is printed.
+    pub flow: LogFlow,
     /// When the last line came.
     pub at: Option<Stamp>,
     /// Which of the node's logs is shown.

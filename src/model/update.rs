@@ -63,6 +63,11 @@ pub fn update(state: &mut State, event: Event) -> Vec<Effect> {
                 view.log.at = Some(now);
             }
         }
+        EventKind::LogFlow(flow) => {
+            if let Some(view) = node_of(source).and_then(|n| state.nodes.get_mut(n.index())) {
+                view.log.flow = flow;
+            }
+        }
         EventKind::LogSource(source_now) => {
             if let Some(view) = node_of(source).and_then(|n| state.nodes.get_mut(n.index())) {
                 view.log.source = Some((source_now, now));
@@ -112,6 +117,7 @@ fn changes_cluster(kind: &EventKind) -> bool {
         | EventKind::CommandStarted(_)
         | EventKind::CommandDone(_)
         | EventKind::LogAdvanced { .. }
+        | EventKind::LogFlow(_)
         | EventKind::LogSource(_)
         | EventKind::ContainerEnded(_)
         | EventKind::Line(_)

@@ -3,19 +3,19 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
 use crate::config::types::{Config, LogPlace};
 use crate::diagnose::{Matcher, Rules};
 use crate::domain::command::{Command, Exit};
 use crate::domain::container::{ContainerFacts, ContainerState};
 use crate::domain::event::{CommandDone, CommandStart, EventKind, Purpose};
-use crate::domain::logs::{LogChoice, LogSource};
-use crate::domain::{NodeId, Role, Source};
+use crate::domain::logs::{LogChoice, LogFlow, LogSource};
+use crate::domain::{NodeId, Role, Source, Stamp};
 use crate::log::Ring;
 use crate::probe::logs::{Follower, Place};
 use crate::probe::ray_logs;
-use crate::ssh::{Chunk, Session};
+use crate::ssh::{self, Session};
 
 use super::log_end::{Known, tell_end};
 use super::log_reader::Reader;
@@ -24,14 +24,14 @@ use super::task::NodeSetup;
 /// A log that its reader and the screen share; the lock is held for one push or one copy.
 pub type SharedLog = Arc<Mutex<Ring>>;
 
-/// Chunks on their way from the connection to the decoder.
-const CHUNKS: usize = 1024;
-
 /// How often what waits is offered again.
 const OFFER_EVERY: Duration = Duration::from_millis(50);
 
 /// What comes this soon after a log begins to be followed was there before.
 const BACKLOG: Duration = Duration::from_secs(1);
+
+/// A log that was not held for so long is no longer behind: where lines still come faster than they are read, it is held again sooner.
+const CAUGHT_UP: Duration = Duration::from_secs(3);
 
 /// Waits before a log that ended is followed again, when nothing else says that it goes on: the first, and the longest for one that ends at once again
 /// and again.
@@ -97,6 +97,8 @@ pub(super) struct NodeLog {
     pub(super) gone: bool,
     /// Times that a command of the user's own was run.
     times: u64,
+    /// How it keeps up, as was told last.
+    pub(super) flow: LogFlow,
 }
 
 /// A log that was not read yet.
@@ -115,6 +117,7 @@ impl NodeLog {
             ended: None,
             gone: false,
             times: 0,
+            flow: LogFlow::default(),
         }
     }
 }
@@ -149,6 +152,8 @@ enum Ended {
     Itself(Exit),
     /// Something else is to be followed.
     Left,
+    /// Too much came at once: it is read on from its last line.
+    Overrun,
 }
 
 /// Follows the log for as long as the connection lives; gives why it ended.
@@ -204,6 +209,11 @@ pub(super) async fn follow(
                     // It may have ended as another one came to be the newest.
                     Target::Own(_) => tell_end(setup, &session, log, Known::Left).await,
                 }
+                continue;
+            }
+            Ok(Ended::Overrun) => {
+                tokio::time::sleep(pause).await;
+                pause = pause.saturating_mul(2).min(AGAIN_AFTER.1);
                 continue;
             }
             Ok(Ended::Itself(exit)) => exit,
@@ -367,9 +377,9 @@ async fn once(
         command: command.clone(),
     };
     feed.send(source, EventKind::CommandStarted(start)).await;
-    let (sink, mut chunks) = mpsc::channel::<Chunk>(CHUNKS);
-    let mut leaving = false;
-    let exit = match session.follow_last(&command, sink).await {
+    let (inlet, mut chunks) = ssh::pipe();
+    let (mut leaving, mut overrun) = (false, false);
+    let exit = match session.follow_last(&command, inlet).await {
         Err(exit) => {
             if let Exit::NotStarted(why) = &exit {
                 not_followed(setup, log, why).await;
@@ -379,6 +389,7 @@ async fn once(
         Ok(mut following) => {
             log.refused = None;
             let mut reader = Reader::new(&setup.log, &setup.masker, log, ray.is_some());
+            let mut behind = Behind::default();
             let backlog = tokio::time::sleep(BACKLOG);
             tokio::pin!(backlog);
             tokio::pin!(left);
@@ -386,10 +397,17 @@ async fn once(
             loop {
                 tokio::select! {
                     chunk = chunks.recv() => match chunk {
+                        Some(chunk) if chunk.dropped > 0 && reader.comes_again() => {
+                            overrun = true;
+                            break;
+                        }
                         Some(chunk) => reader.take(&chunk),
                         None => break,
                     },
-                    _ = offer.tick() => reader.offer(feed, node),
+                    _ = offer.tick() => {
+                        reader.behind(behind.look(chunks.held(), feed.now().stamp));
+                        reader.offer(feed, node);
+                    }
                     () = &mut backlog, if reader.backlog => reader.backlog = false,
                     () = &mut left => {
                         leaving = true;
@@ -398,16 +416,24 @@ async fn once(
                 }
             }
             let lost = following.dropped();
-            let exit = if leaving {
+            overrun |= !leaving && lost > 0 && reader.comes_again();
+            let exit = if overrun {
+                // What is still under way comes again.
+                drop(chunks);
+                following.stop().await
+            } else if leaving {
                 let exit = following.stop().await;
-                while let Ok(chunk) = chunks.try_recv() {
+                while let Some(chunk) = chunks.try_recv() {
                     reader.take(&chunk);
                 }
                 exit
             } else {
                 following.wait().await
             };
-            reader.end(lost, !leaving && exit.ok());
+            if !overrun {
+                reader.end(lost, !leaving && exit.ok());
+                reader.behind(None);
+            }
             reader.offer(feed, node);
             exit
         }
@@ -423,8 +449,29 @@ async fn once(
     feed.send(source, EventKind::CommandDone(done)).await;
     match exit {
         Exit::Unknown(why) => Err(why),
+        _ if overrun => Ok(Ended::Overrun),
         Exit::Code(_) | Exit::Signal(_) | Exit::TimedOut | Exit::NotStarted(_) if leaving => Ok(Ended::Left),
         exit @ (Exit::Code(_) | Exit::Signal(_) | Exit::TimedOut | Exit::NotStarted(_)) => Ok(Ended::Itself(exit)),
+    }
+}
+
+/// Since when a log's reader is behind: since the command was first held on its node, until it was not for a while.
+#[derive(Default)]
+struct Behind {
+    since: Option<Stamp>,
+    held: Stamp,
+}
+
+impl Behind {
+    /// What is to be said of it now.
+    fn look(&mut self, held: bool, now: Stamp) -> Option<Stamp> {
+        if held {
+            self.held = now;
+            self.since.get_or_insert(now);
+        } else if now.since(self.held) >= CAUGHT_UP {
+            self.since = None;
+        }
+        self.since
     }
 }
 

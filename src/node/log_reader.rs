@@ -6,7 +6,8 @@ use std::sync::PoisonError;
 use crate::diagnose::Matcher;
 use crate::domain::event::EventKind;
 use crate::domain::load::LineFact;
-use crate::domain::{NodeId, Source};
+use crate::domain::logs::LogFlow;
+use crate::domain::{NodeId, Source, Stamp};
 use crate::engine::grammar;
 use crate::log::{Decoder, Line, LineEdit, Masker, Span, Stream};
 use crate::probe::logs::Follower;
@@ -35,8 +36,11 @@ pub(super) struct Reader<'a> {
     /// Whether what is read now was there before it could be followed.
     pub(super) backlog: bool,
     advanced: bool,
-    /// Bytes whose loss stands in the log.
+    /// Bytes whose loss stands in the log, of this run of its command.
     lost: u64,
+    /// How the log keeps up, and what was told of that last.
+    flow: LogFlow,
+    told: &'a mut LogFlow,
 }
 
 /// Ray's files, each with a decoder of its own.
@@ -117,6 +121,8 @@ impl<'a> Reader<'a> {
             backlog: true,
             advanced: false,
             lost: 0,
+            flow: node.flow,
+            told: &mut node.flow,
         }
     }
 
@@ -139,9 +145,20 @@ impl<'a> Reader<'a> {
         self.apply(edits);
     }
 
+    /// Whether what finds no room comes again when the log is followed from where it was left.
+    pub(super) fn comes_again(&self) -> bool {
+        self.files.is_none() && self.follower.goes_on()
+    }
+
+    /// Since when the command is held on its node because this does not read as fast as it prints.
+    pub(super) fn behind(&mut self, since: Option<Stamp>) {
+        self.flow.behind = since;
+    }
+
     /// Writes into the log that bytes are missing here; what comes after them does not go on the line before.
     fn gap(&mut self, bytes: u64) {
         self.lost = self.lost.saturating_add(bytes);
+        self.flow.lost = self.flow.lost.saturating_add(bytes);
         self.finish();
         self.decoder = Decoder::new();
         if self.files.is_none() {
@@ -256,6 +273,9 @@ impl<'a> Reader<'a> {
                 self.findings.push_front(found);
                 break;
             }
+        }
+        if *self.told != self.flow && feed.offer(source, EventKind::LogFlow(self.flow)) {
+            *self.told = self.flow;
         }
         if self.advanced {
             let (seq, dropped) = {

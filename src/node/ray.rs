@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::Notify;
 
 use crate::domain::Source;
 use crate::domain::command::{Exit, Output};
 use crate::domain::event::{CommandDone, CommandStart, EventKind, Facts, ProbeId, Purpose};
 use crate::probe::ray::{self, Reader};
-use crate::ssh::{self, Chunk, Session};
+use crate::ssh::{self, Session};
 
 use super::ask;
 use super::hide;
@@ -17,9 +17,6 @@ use super::task::Job;
 
 /// The stream ends when nobody has asked for it for so long: three times the pace at which it is asked for.
 const LEASE: Duration = Duration::from_secs(30);
-
-/// Chunks on their way from the connection to the reader.
-const CHUNKS: usize = 64;
 
 /// Bytes kept of what the program says on stderr: why it ends stands at its end.
 const SAID: usize = 8192;
@@ -37,10 +34,10 @@ pub(super) async fn follow(job: &Job, session: &Session, asked: &Arc<Notify>) {
         command: command.clone(),
     };
     feed.send(source, EventKind::CommandStarted(start)).await;
-    let (sink, mut chunks) = mpsc::channel::<Chunk>(CHUNKS);
+    let (inlet, mut chunks) = ssh::pipe();
     let (mut said, mut records): (Vec<u8>, u64) = (Vec::new(), 0);
     let mut unwanted = false;
-    let exit = match session.follow_last(&command, sink).await {
+    let exit = match session.follow_last(&command, inlet).await {
         Err(exit) => exit,
         Ok(mut following) => {
             let mut reader = Reader::default();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
 use crate::domain::command::Exit;
 use crate::domain::event::{CommandDone, CommandStart, EventKind, Facts, ProbeId, Purpose, Subject};
@@ -18,9 +18,6 @@ use super::ask;
 use super::follow::Watched;
 use super::hide;
 use super::task::NodeSetup;
-
-/// Chunks on their way from the connection to the reader.
-const CHUNKS: usize = 256;
 
 /// How often it is looked at whether a subject has gone silent.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -97,9 +94,9 @@ async fn once(setup: &NodeSetup, session: &Session, told: &Told<'_>) -> (Exit, S
         command: command.clone(),
     };
     feed.send(source, EventKind::CommandStarted(start)).await;
-    let (sink, mut chunks) = mpsc::channel::<Chunk>(CHUNKS);
+    let (inlet, mut chunks) = ssh::pipe();
     let mut said: Vec<u8> = Vec::new();
-    let exit = match session.follow(&command, sink).await {
+    let exit = match session.follow(&command, inlet).await {
         Err(exit) => exit,
         Ok(mut following) => {
             let mut teller = Teller::new(setup, told, Reader::new(&mark, command.limit.time, started));

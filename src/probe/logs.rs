@@ -189,6 +189,15 @@ impl Follower {
         }
     }
 
+    /// Whether it goes on where it was left: what came and was not taken comes again with the next [`Self::command`].
+    #[must_use]
+    pub fn goes_on(&self) -> bool {
+        match &self.place {
+            Place::Container { .. } | Place::File { .. } | Place::ContainerFile { .. } => true,
+            Place::Command { .. } => false,
+        }
+    }
+
     /// Bytes of the log came and could not be taken: a file is not taken up before them again.
     pub fn lost(&mut self, bytes: u64) {
         self.file.lost(bytes);

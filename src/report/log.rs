@@ -13,6 +13,8 @@ pub(super) fn log(view: &NodeView, at: Stamp) -> Value {
     json!({
         "lines": view.log.seq,
         "dropped": view.log.dropped,
+        "lost_bytes": view.log.flow.lost,
+        "behind_s": view.log.flow.behind.map(|since| seconds(at, since)),
         "age_s": view.log.at.map(|t| seconds(at, t)),
         "source": view.log.source.as_ref().map(|(source, since)| from(source, seconds(at, *since))),
         "ended": view.ended.as_ref().map(|(end, seen)| ended(end, seconds(at, *seen))),

@@ -10,7 +10,7 @@ use futures_util::FutureExt;
 use russh::client::Msg;
 use russh::{Channel, ChannelMsg, ChannelReadHalf, ChannelWriteHalf};
 use secrecy::{ExposeSecret, SecretString};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use zeroize::Zeroizing;
 
@@ -20,7 +20,7 @@ use super::link::{Link, NoChannel, Place, SESSION_CHANNELS};
 use super::session::Stream;
 use super::spare::Ready;
 use crate::domain::command::{Command, Exit};
-use crate::domain::wrap::{HEARTBEAT, MAX_SCRIPT, Preamble, frame, job};
+use crate::domain::wrap::{GO, HEARTBEAT, HOLD, MAX_SCRIPT, Preamble, frame, job};
 
 /// How long the rest of the output may take after the exit status: a child that was left in the background can hold it open for ever.
 const REST_LIMIT: Duration = Duration::from_secs(2);
@@ -51,6 +51,10 @@ pub(super) trait Ear: Send {
     fn take(&mut self, stream: Stream, bytes: Bytes);
     /// Nothing more has come for now.
     fn pause(&mut self) {}
+    /// Tells when the command is to be held on the node, and when it is to go on; `None` for one that never is.
+    fn hold(&self) -> Option<watch::Receiver<bool>> {
+        None
+    }
 }
 
 /// How a conversation with a command ended.
@@ -262,7 +266,7 @@ impl Talk<'_> {
         let mut hearing = Hearing::new(nonce);
         let begin = Notify::new();
         let heard = {
-            let speaking = self.speak(&write, &begin);
+            let speaking = self.speak(&write, &begin, ear.hold());
             tokio::pin!(speaking);
             let stopped = stop.wait();
             tokio::pin!(stopped);
@@ -324,9 +328,9 @@ impl Talk<'_> {
         }
     }
 
-    /// Sends the request and the frame, the line that lets the script begin once the wrapper is there, then the heartbeat for as long as the future is
-    /// polled.
-    async fn speak(self, write: &ChannelWriteHalf<Msg>, begin: &Notify) {
+    /// Sends the request and the frame, the line that lets the script begin once the wrapper is there, then the heartbeat, and when the script is to be
+    /// held, for as long as the future is polled.
+    async fn speak(self, write: &ChannelWriteHalf<Msg>, begin: &Notify, mut hold: Option<watch::Receiver<bool>>) {
         let sent = async {
             if let Some(exec) = self.exec {
                 write.exec(true, exec).await?;
@@ -336,15 +340,30 @@ impl Talk<'_> {
             if let Some(secret) = self.secret {
                 write.data(secret.as_slice()).await?;
             }
+            let mut word = "\n";
             loop {
-                write.data_bytes(Bytes::from_static(b"\n")).await?;
-                tokio::time::sleep(HEARTBEAT).await;
+                write.data_bytes(Bytes::from_static(word.as_bytes())).await?;
+                word = match tokio::time::timeout(HEARTBEAT, changed(&mut hold)).await {
+                    Ok(true) => HOLD,
+                    Ok(false) => GO,
+                    Err(_) => "\n",
+                };
             }
         };
         let _: Result<(), russh::Error> = sent.await;
         // Sending ends only with the connection, and reading tells that.
         std::future::pending().await
     }
+}
+
+/// Resolves when the command is to be held, or to go on.
+async fn changed(hold: &mut Option<watch::Receiver<bool>>) -> bool {
+    if let Some(hold) = hold
+        && hold.changed().await.is_ok()
+    {
+        return *hold.borrow_and_update();
+    }
+    std::future::pending().await
 }
 
 /// Why listening ended.

@@ -9,12 +9,13 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::door::Door;
 use super::errors::{link_error, printable};
 use super::known_hosts::host_name;
+use super::pipe::{Chunks, pipe};
 use super::session::{Chunk, Follow, Stream, exec, follow};
 use super::settings::Target;
 use super::spare::Spare;
@@ -22,9 +23,6 @@ use super::tunnel::TunnelError;
 use crate::domain::command::{Command, Exit, Output, quote, quote_all};
 use crate::domain::link::{LinkError, LinkErrorKind};
 use crate::domain::wrap::BOOTSTRAP;
-
-/// Chunks of the master's own words, and of the beat.
-const CHUNKS: usize = 64;
 
 /// Longest text kept of what the hop's `ssh` says, in bytes.
 const SAID: usize = 8192;
@@ -91,9 +89,9 @@ impl Relay {
         let place = place(target);
         let args = [vec![limit.as_secs().max(1).to_string()], place.clone()].concat();
         let command = Command::script("ssh.master", MASTER, args, limit).follow();
-        let (sink, mut chunks) = mpsc::channel(CHUNKS);
+        let (inlet, mut chunks) = pipe();
         let label = label(&hop, target);
-        let mut master = follow(&hop, &command, sink, None)
+        let mut master = follow(&hop, &command, inlet, None)
             .await
             .map_err(|exit| not_begun(&label, &exit))?;
         let mut said = Said::default();
@@ -239,7 +237,7 @@ fn label(hop: &Door, target: &Target) -> String {
 /// Keeps the master until it ends or nobody wants it; it is read all the while.
 async fn keep(
     mut master: Follow,
-    mut chunks: mpsc::Receiver<Chunk>,
+    mut chunks: Chunks,
     mut said: Said,
     tell: Arc<watch::Sender<Option<String>>>,
     end: CancellationToken,
@@ -283,9 +281,9 @@ async fn beating(
     tell: Arc<watch::Sender<Option<String>>>,
     end: CancellationToken,
 ) -> Result<(), Exit> {
-    let (sink, mut chunks) = mpsc::channel(CHUNKS);
+    let (inlet, mut chunks) = pipe();
     let command = Command::script("ssh.beat", BEAT, Vec::new(), BEAT_LIMIT).follow();
-    let mut follow = follow(door, &command, sink, None).await?;
+    let mut follow = follow(door, &command, inlet, None).await?;
     let (first, begun) = oneshot::channel();
     tokio::spawn(async move {
         let mut first = Some(first);

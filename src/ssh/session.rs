@@ -1,12 +1,11 @@
 //! What others hold of a node's connection: commands, followed commands, tunnels.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use secrecy::SecretString;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -17,6 +16,7 @@ use super::errors::{FORWARDING, refusal};
 use super::held::Held;
 use super::hop::HopHandle;
 use super::link::NoChannel;
+use super::pipe::{Inlet, Loss};
 use super::relay::Relay;
 use super::settings::{Reporter, Settings, Target};
 use super::tunnel::{SERVER_BUFFER, Tunnel, TunnelError};
@@ -112,13 +112,13 @@ impl Session {
         output
     }
 
-    /// Starts a command that goes on, and sends what it says to `sink`. The command is read without pause: bytes that find the sink full are
-    /// dropped and counted. It ends with the [`Follow`].
+    /// Starts a command that goes on, and writes what it says to `inlet`. Where its reader falls behind the command is held on the node; bytes that find
+    /// no room all the same are dropped and counted. It ends with the [`Follow`].
     ///
     /// # Errors
     /// How it ended, when its script did not begin within the command's time limit.
-    pub async fn follow(&self, command: &Command, sink: mpsc::Sender<Chunk>) -> Result<Follow, Exit> {
-        follow(&self.door, command, sink, Some(BESIDE_COMMANDS)).await
+    pub async fn follow(&self, command: &Command, inlet: Inlet) -> Result<Follow, Exit> {
+        follow(&self.door, command, inlet, Some(BESIDE_COMMANDS)).await
     }
 
     /// As [`Self::follow`], for a stream that yields to one more: where a server allows few session channels at a time, commands come first, then what
@@ -126,8 +126,8 @@ impl Session {
     ///
     /// # Errors
     /// As [`Self::follow`].
-    pub async fn follow_last(&self, command: &Command, sink: mpsc::Sender<Chunk>) -> Result<Follow, Exit> {
-        follow(&self.door, command, sink, Some(BESIDE_A_STREAM)).await
+    pub async fn follow_last(&self, command: &Command, inlet: Inlet) -> Result<Follow, Exit> {
+        follow(&self.door, command, inlet, Some(BESIDE_A_STREAM)).await
     }
 
     /// A TCP connection made by the node.
@@ -223,7 +223,7 @@ const BESIDE_A_STREAM: usize = 3;
 pub(super) async fn follow(
     door: &Arc<Door>,
     command: &Command,
-    sink: mpsc::Sender<Chunk>,
+    inlet: Inlet,
     needs: Option<usize>,
 ) -> Result<Follow, Exit> {
     let (door, command) = (Arc::clone(door), command.clone());
@@ -235,20 +235,13 @@ pub(super) async fn follow(
         .map_or_else(CancellationToken::new, |y| y.over.child_token());
     let (tell, exit) = watch::channel(None);
     let (began, begun) = oneshot::channel();
-    let dropped = Arc::new(AtomicU64::new(0));
     let mut follow = Follow {
         exit,
-        dropped: Arc::clone(&dropped),
+        loss: inlet.loss(),
         end: unwanted.clone().drop_guard(),
     };
     tokio::spawn(async move {
-        let mut pipe = Pipe {
-            sink,
-            joined: (Stream::Out, BytesMut::new()),
-            gap: 0,
-            dropped,
-            began: Some(began),
-        };
+        let mut pipe = inlet.hear(began);
         let stop = Stop {
             deadline: None,
             unwanted: &unwanted,
@@ -287,7 +280,7 @@ fn too_few(door: &Door) -> Exit {
 /// A followed command. It is ended on the node when this goes.
 pub struct Follow {
     exit: watch::Receiver<Option<Exit>>,
-    dropped: Arc<AtomicU64>,
+    loss: Loss,
     end: DropGuard,
 }
 
@@ -307,7 +300,7 @@ impl Follow {
     /// Bytes dropped so far, as nobody took them.
     #[must_use]
     pub fn dropped(&self) -> u64 {
-        self.dropped.load(Ordering::Relaxed)
+        self.loss.bytes()
     }
 }
 
@@ -354,109 +347,5 @@ impl Ear for Kept {
         let (keep, drop) = bytes.split_at(bytes.len().min(self.limit.saturating_sub(kept.len())));
         kept.extend_from_slice(keep);
         self.dropped = self.dropped.saturating_add(drop.len() as u64);
-    }
-}
-
-/// Small pieces are joined up to this many bytes; larger ones are handed on as they came.
-const JOINED: usize = 16 << 10;
-
-/// Hands bytes on to whoever takes them.
-struct Pipe {
-    sink: mpsc::Sender<Chunk>,
-    /// Small pieces of one output that wait to be handed on together.
-    joined: (Stream, BytesMut),
-    gap: u64,
-    dropped: Arc<AtomicU64>,
-    began: Option<oneshot::Sender<()>>,
-}
-
-impl Ear for Pipe {
-    fn began(&mut self) {
-        if let Some(began) = self.began.take() {
-            let _ = began.send(());
-        }
-    }
-
-    fn take(&mut self, stream: Stream, bytes: Bytes) {
-        let large = bytes.len() > JOINED / 2;
-        if large || self.joined.0 != stream || self.joined.1.len() + bytes.len() > JOINED {
-            self.pause();
-        }
-        if large {
-            self.hand_on(stream, bytes);
-        } else {
-            self.joined.0 = stream;
-            self.joined.1.extend_from_slice(&bytes);
-        }
-    }
-
-    fn pause(&mut self) {
-        if !self.joined.1.is_empty() {
-            let bytes = self.joined.1.split().freeze();
-            self.hand_on(self.joined.0, bytes);
-        }
-    }
-}
-
-impl Pipe {
-    fn hand_on(&mut self, stream: Stream, bytes: Bytes) {
-        let length = bytes.len() as u64;
-        match self.sink.try_reserve() {
-            Ok(place) => place.send(Chunk {
-                stream,
-                bytes,
-                dropped: std::mem::take(&mut self.gap),
-            }),
-            Err(_) => {
-                self.gap = self.gap.saturating_add(length);
-                self.dropped.fetch_add(length, Ordering::Relaxed);
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn small_pieces_are_joined_and_none_overtakes_another() {
-        let (sink, mut chunks) = mpsc::channel(64);
-        let mut pipe = Pipe {
-            sink,
-            joined: (Stream::Out, BytesMut::new()),
-            gap: 0,
-            dropped: Arc::default(),
-            began: None,
-        };
-        let mut said: Vec<(Stream, Vec<u8>)> = Vec::new();
-        for (n, length) in [1, 100, JOINED, 3, JOINED / 2, JOINED / 2, 7, JOINED / 2 + 1, 0, 2]
-            .into_iter()
-            .enumerate()
-        {
-            for stream in [Stream::Out, Stream::Out, Stream::Err] {
-                let piece = vec![b'a' + u8::try_from(n).unwrap(); length];
-                pipe.take(stream, piece.clone().into());
-                match said.last_mut() {
-                    Some((last, text)) if *last == stream => text.extend(piece),
-                    _ => said.push((stream, piece)),
-                }
-            }
-        }
-        pipe.pause();
-        drop(pipe);
-        let mut heard: Vec<(Stream, Vec<u8>)> = Vec::new();
-        let mut count = 0;
-        while let Ok(chunk) = chunks.try_recv() {
-            assert!(chunk.bytes.len() <= JOINED, "{}", chunk.bytes.len());
-            count += 1;
-            match heard.last_mut() {
-                Some((last, text)) if *last == chunk.stream => text.extend(&chunk.bytes),
-                _ => heard.push((chunk.stream, chunk.bytes.to_vec())),
-            }
-        }
-        said.retain(|(_, text)| !text.is_empty());
-        assert_eq!(heard, said);
-        assert!(count < 30, "{count} chunks");
     }
 }

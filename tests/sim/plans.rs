@@ -43,8 +43,8 @@ async fn a_node_of_the_demo_speaks_the_stream_of_readings() {
         ports: &[8000],
     };
     let command = probe::node::watch(ask, "5f3a", LONG);
-    let (sink, mut chunks) = tokio::sync::mpsc::channel(64);
-    let following = console.node(NodeId(0)).follow(&command, sink).await;
+    let (inlet, mut chunks) = bringup::ssh::pipe();
+    let following = console.node(NodeId(0)).follow(&command, inlet).await;
     let mut reader = probe::node::stream::Reader::new("5f3a", LONG, Stamp(0));
     let mut seen = std::collections::BTreeSet::new();
     let mut memory = 0;

@@ -8,9 +8,8 @@ use bringup::domain::command::{Command, Exit};
 use bringup::domain::link::{LinkErrorKind, LinkState};
 use bringup::domain::question::Ask;
 use bringup::domain::{HopId, NodeId, Source};
-use bringup::ssh::{HopHandle, Reply, Reporter, SILENT_AFTER, Session, Target};
+use bringup::ssh::{HopHandle, Reply, Reporter, SILENT_AFTER, Session, Target, pipe};
 use secrecy::SecretString;
-use tokio::sync::mpsc;
 
 use crate::person::{Home, NODE, Person, text};
 use crate::processes::{PATIENCE, gone, running, until};
@@ -315,10 +314,10 @@ async fn an_unread_stream_of_one_node_stalls_no_other_behind_the_same_hop() {
     )
     .await
     .unwrap();
-    let (sink, _chunks) = mpsc::channel(1);
-    let command = Command::script("test", "while :; do echo x; done", Vec::new(), T).follow();
-    let follow = loud.follow(&command, sink).await.unwrap();
-    until("bytes are dropped", || follow.dropped() > 100_000).await;
+    let (inlet, chunks) = pipe();
+    let command = Command::script("test", "cat /dev/zero", Vec::new(), T).follow();
+    let follow = loud.follow(&command, inlet).await.unwrap();
+    until("it is held", || chunks.held()).await;
     for _ in 0..3 {
         assert_eq!(say(&quiet, "on").await, "on\n");
     }

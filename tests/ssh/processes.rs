@@ -26,6 +26,25 @@ pub fn left(mark: &str) -> Vec<String> {
     found
 }
 
+/// Whether a process with the mark and this in its command line is stopped (proc(5), the state in `stat`).
+pub fn stopped(mark: &str, line: &str) -> bool {
+    let wanted = format!("{MARK}={mark}");
+    let Ok(entries) = std::fs::read_dir("/proc") else {
+        return false;
+    };
+    let read = |path: &Path, file: &str| {
+        let bytes = std::fs::read(path.join(file)).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).replace('\0', " ")
+    };
+    entries.flatten().map(|e| e.path()).any(|path| {
+        read(&path, "environ").contains(&wanted)
+            && read(&path, "cmdline").contains(line)
+            && read(&path, "stat")
+                .rsplit_once(") ")
+                .is_some_and(|(_, rest)| rest.starts_with('T'))
+    })
+}
+
 /// Kills every process that carries the mark and has this in its command line; tells how many.
 pub fn end_all(mark: &str, line: &str) -> usize {
     let wanted = format!("{MARK}={mark}");

@@ -8,9 +8,8 @@ use std::time::Duration;
 
 use bringup::domain::command::{Command, Exit};
 use bringup::domain::{HopId, Source};
-use bringup::ssh::{HopHandle, Reporter, Session, Target};
+use bringup::ssh::{HopHandle, Reporter, Session, Target, pipe};
 use tokio::process::Child;
-use tokio::sync::mpsc;
 
 use crate::person::{Home, NODE, Person, here};
 use crate::processes::{PATIENCE, until};
@@ -170,8 +169,8 @@ async fn nothing_is_left_on_the_node_when_the_console_goes() {
     let script = |nap: &str| Command::script("test", format!("{nap} & echo up; wait"), Vec::new(), T).follow();
 
     let session = sshd.session().await;
-    let (sink, mut chunks) = mpsc::channel(10);
-    let follow = session.follow(&script(&stopped), sink).await.unwrap();
+    let (inlet, mut chunks) = pipe();
+    let follow = session.follow(&script(&stopped), inlet).await.unwrap();
     assert!(chunks.recv().await.is_some());
     until("it runs", || is_running(&stopped)).await;
     assert_eq!(
@@ -188,8 +187,8 @@ async fn nothing_is_left_on_the_node_when_the_console_goes() {
     let (home, target, command) = (sshd.home, sshd.target.clone(), script(&lost));
     let holding = console.spawn(async move {
         let session = home.connect(&target, &Person::trusting()).await.unwrap();
-        let (sink, _chunks) = mpsc::channel(10);
-        let follow = session.follow(&command, sink).await.unwrap();
+        let (inlet, _chunks) = pipe();
+        let follow = session.follow(&command, inlet).await.unwrap();
         std::future::pending::<()>().await;
         drop((session, follow));
     });
@@ -226,9 +225,9 @@ async fn where_one_session_is_allowed_commands_queue_and_the_connection_lives() 
     let exits = futures_util::future::join_all(all).await;
     assert!(exits.iter().all(Exit::ok), "{exits:?}");
     // A stream that takes the only place gives it up to the first command that has none, and says why.
-    let (sink, mut chunks) = mpsc::channel(10);
+    let (inlet, mut chunks) = pipe();
     let stays = Command::script("test", "echo up; sleep 1000", Vec::new(), T).follow();
-    let mut ended = match session.follow(&stays, sink).await {
+    let mut ended = match session.follow(&stays, inlet).await {
         Ok(mut follow) => {
             assert!(chunks.recv().await.is_some());
             let beside = session.exec(&Command::argv(["true"], T), None).await;
@@ -244,7 +243,7 @@ async fn where_one_session_is_allowed_commands_queue_and_the_connection_lives() 
             "{ended:?}"
         );
         // From then on it does not even begin.
-        ended = session.follow(&stays, mpsc::channel(1).0).await.err().unwrap();
+        ended = session.follow(&stays, pipe().0).await.err().unwrap();
     }
     let after = session.exec(&Command::argv(["true"], T), None).await;
     assert!(after.exit.ok(), "{:?}", after.exit);
@@ -257,11 +256,11 @@ async fn where_two_sessions_are_allowed_the_log_yields_and_the_readings_stay() {
     };
     let session = sshd.session().await;
     let stays = Command::script("test", "echo up; sleep 1000", Vec::new(), T).follow();
-    let (sink, mut chunks) = mpsc::channel(10);
-    let readings = session.follow(&stays, sink).await.unwrap();
+    let (inlet, mut chunks) = pipe();
+    let readings = session.follow(&stays, inlet).await.unwrap();
     assert!(chunks.recv().await.is_some());
-    let (sink, _log) = mpsc::channel(10);
-    let log = session.follow_last(&stays, sink).await;
+    let (inlet, _log) = pipe();
+    let log = session.follow_last(&stays, inlet).await;
     let brief = Command::argv(["true"], T);
     let all = (0..4).map(|_| session.exec(&brief, None));
     for output in futures_util::future::join_all(all).await {

@@ -9,7 +9,7 @@ use bringup::domain::wrap::{BOOTSTRAP, Header, job, opening};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin};
 
-use crate::processes::{MARK, PATIENCE, gone};
+use crate::processes::{MARK, PATIENCE, gone, stopped, until};
 
 const NONCE: &str = "0123456789abcdef";
 
@@ -251,6 +251,28 @@ async fn the_end_of_file_ends_the_whole_group() {
         wrapped.hang_up();
         let ended = wrapped.end().await;
         assert_eq!((ended.stdout.as_str(), ended.code), ("", Some(143)), "{shell}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn one_that_is_held_stands_still_goes_on_and_ends_when_it_is_told_to() {
+    each(async |shell| {
+        let mut wrapped = Wrapped::start(shell);
+        let script = "echo up; while :; do sleep 0.01; echo on; done";
+        wrapped.frame(shell, &header(), script, ("", "")).await;
+        wrapped.wait_for("up\n").await;
+        for _ in 0..2 {
+            wrapped.send(b"\nhold\n\n").await;
+            until("it stands still", || stopped(&wrapped.mark, "BRINGUP")).await;
+            wrapped.send(b"go\n").await;
+            until("it goes on", || !stopped(&wrapped.mark, "BRINGUP")).await;
+            wrapped.wait_for("on\n").await;
+        }
+        wrapped.send(b"hold\n").await;
+        until("it stands still", || stopped(&wrapped.mark, "BRINGUP")).await;
+        wrapped.hang_up();
+        assert_eq!(wrapped.end().await.code, Some(143), "{shell}");
     })
     .await;
 }

@@ -45,6 +45,16 @@ pub(super) fn foot<'a>(scene: &Scene<'a>, id: NodeId) -> Row<'a> {
             look.warn(),
         ),
     };
+    if let Some(since) = log.flow.behind {
+        let text = format!(
+            "behind for {}, the rest waits there",
+            seconds(scene.now.stamp.since(since))
+        );
+        row.put(1, text, look.warn());
+    }
+    if log.flow.lost > 0 {
+        row.put(1, format!("{} bytes lost", count(log.flow.lost)), look.warn());
+    }
     if log.dropped > 0 {
         row.put(3, format!("{} older ones dropped", count(log.dropped)), look.dim());
     }
