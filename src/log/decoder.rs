@@ -76,9 +76,13 @@ impl Lane {
     fn advance(&mut self, stream: Stream, bytes: &[u8], sink: &mut impl FnMut(LineEdit)) {
         let mut rest = bytes;
         while !rest.is_empty() {
+            if self.run == 0 && self.carry.is_empty() {
+                rest = self.plain_lines(stream, rest, sink);
+            }
             let room = MAX_RUN - self.run;
-            let stop = rest.iter().take(room).position(|b| matches!(b, b'\n' | b'\r'));
-            let (text, tail) = rest.split_at(stop.unwrap_or_else(|| rest.len().min(room)));
+            let near = rest.get(..rest.len().min(room)).unwrap_or_default();
+            let stop = memchr::memchr2(b'\n', b'\r', near);
+            let (text, tail) = rest.split_at(stop.unwrap_or(near.len()));
             self.write(text);
             self.run += text.len();
             rest = tail;
@@ -94,6 +98,20 @@ impl Lane {
                 self.cancel();
             }
         }
+    }
+
+    /// Gives the lines at the start that are as most lines are, with nothing in them that a terminal would act on: they need no cells. Gives back what is left.
+    fn plain_lines<'b>(&mut self, stream: Stream, bytes: &'b [u8], sink: &mut impl FnMut(LineEdit)) -> &'b [u8] {
+        let mut rest = bytes;
+        while let Some(end) = memchr::memchr(b'\n', rest) {
+            let (text, tail) = rest.split_at(end);
+            let Some(line) = self.row.plain_line(stream, text) else {
+                break;
+            };
+            self.give(line, sink);
+            rest = tail.get(1..).unwrap_or_default();
+        }
+        rest
     }
 
     /// Writes all but a last character that is not complete.
@@ -119,19 +137,23 @@ impl Lane {
     }
 
     fn end(&mut self, stream: Stream, sink: &mut impl FnMut(LineEdit)) {
-        if let Some(mut line) = self.row.end(stream) {
-            // A ring drops the stream's live line with the line that ends it.
-            self.shown = false;
-            let at = line
-                .bar
-                .as_ref()
-                .filter(|b| !b.folds())
-                .and_then(|_| glued(&line.plain()));
-            let record = at.map(|at| line.split_off(at));
-            sink(LineEdit::Push(line));
-            if let Some(record) = record {
-                sink(LineEdit::Push(record));
-            }
+        if let Some(line) = self.row.end(stream) {
+            self.give(line, sink);
+        }
+    }
+
+    fn give(&mut self, mut line: Line, sink: &mut impl FnMut(LineEdit)) {
+        // A ring drops the stream's live line with the line that ends it.
+        self.shown = false;
+        let at = line
+            .bar
+            .as_ref()
+            .filter(|b| !b.folds())
+            .and_then(|_| glued(&line.text()));
+        let record = at.map(|at| line.split_off(at));
+        sink(LineEdit::Push(line));
+        if let Some(record) = record {
+            sink(LineEdit::Push(record));
         }
     }
 
@@ -161,12 +183,23 @@ mod tests {
 
     /// Everything that bytes on stderr come to, fed as one piece.
     fn decode(bytes: &[u8]) -> (Vec<Line>, Option<Line>) {
+        decode_in([bytes])
+    }
+
+    /// The same, fed in these pieces.
+    fn decode_in<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> (Vec<Line>, Option<Line>) {
         let mut decoder = Decoder::new();
         let (mut lines, mut live) = (Vec::new(), None);
-        decoder.feed(Stream::Err, bytes, &mut |edit| match edit {
-            LineEdit::Push(line) => lines.push(line),
-            LineEdit::Live(_, line) => live = line,
-        });
+        for piece in pieces {
+            decoder.feed(Stream::Err, piece, &mut |edit| match edit {
+                LineEdit::Push(line) => {
+                    // As a ring does.
+                    live = None;
+                    lines.push(line);
+                }
+                LineEdit::Live(_, line) => live = line,
+            });
+        }
         (lines, live)
     }
 
@@ -384,6 +417,58 @@ mod tests {
             });
         }
         assert_eq!(live, whole);
+    }
+
+    /// What logs are made of, and what they are not.
+    const PIECES: [&str; 24] = [
+        "\n",
+        "\n",
+        "\r\n",
+        "\r",
+        "2026-11-29T17:04:55.516948455Z ",
+        "2026-11-29T17:04:55.516948455Z",
+        "INFO 11-29 12:31:02 [weight_utils.py:304] words",
+        "(RayWorkerProc pid=490) ",
+        "(RayWorkerProc pid=490)",
+        "[36m",
+        "[0m",
+        "   ",
+        "x:  55% Completed | 90/163 [00:22<00:13,  5.23it/s]",
+        "INFO:     127.0.0.1:1 - \"GET /health HTTP/1.1\" 200 OK",
+        "spark:2528:2999 [0] NCCL INFO NET/IB",
+        "é█",
+        "\u{301}",
+        "\u{202e}",
+        "\x1b[31m",
+        "\x1b[0m",
+        "\x1b[5C",
+        "\x1b[1A",
+        "\t\x08\0",
+        "\x1b]0;",
+    ];
+
+    proptest::proptest! {
+        /// Whole lines at once, of which most need no cells, and the same a byte at a time, where every line does.
+        #[test]
+        fn a_line_is_the_same_whether_it_comes_whole_or_byte_by_byte(
+            pieces in proptest::collection::vec(proptest::sample::select(&PIECES[..]), 0..40),
+        ) {
+            let input = pieces.concat();
+            proptest::prop_assert_eq!(decode(input.as_bytes()), decode_in(input.as_bytes().chunks(1)));
+        }
+    }
+
+    #[test]
+    fn a_line_about_as_long_as_one_may_be_is_the_same_whole_or_in_parts() {
+        use super::super::row::MAX_CELLS;
+        for length in MAX_CELLS - 1..=MAX_CELLS + 1 {
+            for time in ["", "2026-11-29T17:04:55.516948455Z "] {
+                let input = format!("{time}{}\nnext\n", "a".repeat(length));
+                let (lines, _) = decode(input.as_bytes());
+                assert_eq!(lines.first().unwrap().cut, length > MAX_CELLS);
+                assert_eq!(decode_in(input.as_bytes().chunks(MAX_CELLS / 2)).0, lines);
+            }
+        }
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! A decoded line: spans of plain text with styles of our own.
 
+use std::borrow::Cow;
+
 use super::bar::Bar;
 
 /// Which of a command's two outputs a line came from.
@@ -54,7 +56,17 @@ impl Line {
     /// The text without styles.
     #[must_use]
     pub fn plain(&self) -> String {
-        self.spans.iter().map(|s| s.text.as_str()).collect()
+        self.text().into_owned()
+    }
+
+    /// The text without styles, as it is where one style is all there is.
+    #[must_use]
+    pub fn text(&self) -> Cow<'_, str> {
+        match self.spans.as_slice() {
+            [] => Cow::Borrowed(""),
+            [span] => Cow::Borrowed(&span.text),
+            spans => spans.iter().map(|s| s.text.as_str()).collect(),
+        }
     }
 
     /// Parts the line so many bytes into its text; the second part is no bar.
@@ -86,11 +98,23 @@ impl Line {
         rest
     }
 
-    /// What it costs in memory, roughly.
+    /// What it costs in memory, with what an allocator takes beside each piece.
     #[must_use]
     pub fn size(&self) -> usize {
-        let text: usize = self.spans.iter().map(|s| s.text.len() + size_of::<Span>()).sum();
-        size_of::<Self>() + text + self.time.as_ref().map_or(0, String::len) + self.bar.as_ref().map_or(0, Bar::size)
+        let text: usize = self.spans.iter().map(|s| allocated(s.text.capacity())).sum();
+        let spans = allocated(self.spans.capacity() * size_of::<Span>());
+        let time = self.time.as_ref().map_or(0, |t| allocated(t.capacity()));
+        let bar = self.bar.as_ref().map_or(0, |b| allocated(b.size()));
+        size_of::<Self>() + text + spans + time + bar
+    }
+}
+
+/// What an allocation of so many bytes takes, as the usual allocators round it: a word more, in steps of two words.
+fn allocated(bytes: usize) -> usize {
+    const WORD: usize = size_of::<usize>();
+    match bytes {
+        0 => 0,
+        n => (n + WORD).next_multiple_of(2 * WORD),
     }
 }
 

@@ -21,6 +21,12 @@ const TAB: usize = 8;
 /// Length of the time that `docker logs --timestamps` puts before a line, with the space after it.
 const TIME_LEN: usize = "2026-11-29T17:04:55.516948455Z ".len();
 
+/// Its shape: every digit stands for one digit, everything else for itself.
+const SHAPE: &str = "0000-00-00T00:00:00.000000000Z ";
+
+/// A line without any of them is no bar, poll or news of NCCL's.
+const BAR_MARKS: [char; 3] = ['%', '"', 'N'];
+
 /// A character and how it looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Cell {
@@ -73,6 +79,44 @@ impl Row {
         (self.cut, self.restart, self.returned) = (false, false, false);
         self.time = None;
         (!bare).then_some(line)
+    }
+
+    /// A whole line, without its end, as writing it here and ending it would give it; `None` where that is for the cells to find out: more than printable
+    /// ASCII, something of an earlier line that still counts, or a beginning that may be an owner's alone or a colour's rest.
+    pub fn plain_line(&mut self, stream: Stream, bytes: &[u8]) -> Option<Line> {
+        let begins = self.untouched() && self.col == 0 && !self.restart && self.owner.is_empty();
+        let text = bytes.strip_suffix(b"\r").unwrap_or(bytes);
+        // Without a way out in between, so that it is done for many bytes at once.
+        let printable = text.iter().fold(true, |all, b| all & (b.wrapping_sub(b' ') < 0x5f));
+        if !begins || self.pen != Style::default() || !printable {
+            return None;
+        }
+        let text = str::from_utf8(text).ok()?;
+        let (time, text) = match text.split_at_checked(TIME_LEN) {
+            Some((time, rest)) if is_time(time) => (Some(time.trim_end()), rest),
+            Some(_) | None => (None, text),
+        };
+        if text.len() > MAX_CELLS || text.starts_with(['(', '[']) {
+            return None;
+        }
+        if !bytes.is_empty() {
+            self.marks = 0;
+        }
+        let bar = bar_of(text);
+        let spans = match text.trim_end_matches(' ') {
+            "" => Vec::new(),
+            kept => vec![Span {
+                text: kept.to_owned(),
+                style: Style::default(),
+            }],
+        };
+        Some(Line {
+            stream,
+            time: time.map(str::to_owned),
+            spans,
+            bar,
+            ..Line::default()
+        })
     }
 
     /// The line as it stands, unless nothing is visible on it.
@@ -129,11 +173,9 @@ impl Row {
     fn line(&self, stream: Stream, live: bool) -> Line {
         let mut bar = None;
         let mut owner: &[Cell] = &[];
-        if self.cells.iter().any(|c| matches!(c.ch, '%' | '"' | 'N')) {
+        if self.cells.iter().any(|c| BAR_MARKS.contains(&c.ch)) {
             let text = self.text();
-            bar = Bar::read(&text)
-                .or_else(|| Bar::poll(&text))
-                .or_else(|| Bar::nccl(&text));
+            bar = bar_of(&text);
             if bar.is_some() && !self.owner.is_empty() && prefix_len(&text) == 0 {
                 owner = &self.owner;
                 let owned: String = owner.iter().map(|c| c.ch).collect();
@@ -141,7 +183,8 @@ impl Row {
             }
         }
         let kept = self.cells.len() - self.cells.iter().rev().take_while(|c| c.ch == ' ').count();
-        let mut spans: Vec<Span> = Vec::new();
+        // A line of a flood that fills the ring keeps no more room than it needs.
+        let mut spans: Vec<Span> = Vec::with_capacity(1);
         for cell in owner.iter().chain(self.cells.iter().take(kept)) {
             match spans.last_mut() {
                 Some(span) if span.style == cell.style => span.text.push(cell.ch),
@@ -151,6 +194,8 @@ impl Row {
                 }),
             }
         }
+        spans.shrink_to_fit();
+        spans.iter_mut().for_each(|span| span.text.shrink_to_fit());
         Line {
             stream,
             time: self.time.clone(),
@@ -195,10 +240,12 @@ impl Row {
         if self.returned || self.time.is_some() {
             return;
         }
-        // Every digit stands for one digit, everything else for itself.
-        const SHAPE: &str = "0000-00-00T00:00:00.000000000Z ";
-        let fits = |(cell, shape): (&Cell, char)| cell.ch == shape || (shape == '0' && cell.ch.is_ascii_digit());
-        if self.cells.iter().zip(SHAPE.chars()).all(fits) {
+        if self
+            .cells
+            .iter()
+            .zip(SHAPE.chars())
+            .all(|(cell, shape)| fits(cell.ch, shape))
+        {
             self.time = Some(self.text().trim_end().to_owned());
             self.cells.clear();
             self.col = 0;
@@ -276,6 +323,22 @@ impl vte::Perform for Row {
             _ => {}
         }
     }
+}
+
+fn fits(ch: char, shape: char) -> bool {
+    ch == shape || (shape == '0' && ch.is_ascii_digit())
+}
+
+/// Whether these characters, as many as it has, are the time that Docker puts before a line.
+fn is_time(text: &str) -> bool {
+    text.chars().zip(SHAPE.chars()).all(|(ch, shape)| fits(ch, shape))
+}
+
+fn bar_of(text: &str) -> Option<Bar> {
+    if !text.contains(BAR_MARKS) {
+        return None;
+    }
+    Bar::read(text).or_else(|| Bar::poll(text)).or_else(|| Bar::nccl(text))
 }
 
 /// How many cells at the start are `[`, numbers with `;` between them, and `m`.
