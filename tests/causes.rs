@@ -353,6 +353,70 @@ fn a_worker_that_joined_and_left_is_told_with_its_container() {
 }
 
 #[test]
+fn a_container_that_was_killed_without_a_word_of_dockers_may_have_lacked_memory() {
+    let mut told = Told::new();
+    told.up();
+    told.container(20_000, WORKER, ContainerState::Exited { code: 137, oom: false });
+    let causes = told.causes();
+    assert_eq!(causes[0].rule.as_deref(), Some("container-killed"));
+    assert_eq!(
+        causes[0].text,
+        "the container vllm-qwen35 of spark-2 was killed: exit code 137"
+    );
+    assert_eq!(causes[0].confidence, Confidence::Likely);
+    // The kernel's own line tells which process it was.
+    told.line(
+        WORKER,
+        19,
+        "oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=x,mems_allowed=0,global_oom,task_memcg=/x,task=lmcache,pid=77,uid=0",
+    );
+    let causes = told.causes();
+    assert_eq!(causes[0].rule.as_deref(), Some("host-out-of-memory"));
+    assert_eq!(
+        causes[0].text,
+        "the kernel of spark-2 killed lmcache for lack of memory"
+    );
+    let echoes: Vec<_> = causes[0].echoes.iter().filter_map(|e| e.rule.as_deref()).collect();
+    assert_eq!(echoes, ["container-killed"]);
+}
+
+/// What was seen in starts that went well, and reads as if they had not.
+const HARMLESS: &[&str] = &[
+    "(EngineCore pid=15003) INFO 11-29 17:13:50 [shm_broadcast.py:871] No available shared memory broadcast block found in 60 seconds. This typically happens when some processes are hanging or doing some time-consuming work (e.g. compilation, weight/kv cache quantization).",
+    "Reconstructing (incomplete total...):   0%| |  0.00B / 51.6GB",
+    "INFO 04-01 02:46:00 ray_utils.py:214] Waiting for creating a placement group of specs for 10 seconds. specs=[{'node:192.168.200.12': 0.001, 'GPU': 1.0}, {'GPU': 1.0}]. Check `ray status` to see if you have enough resources",
+    "(Worker_TP0 pid=490) WARNING 11-29 19:00:25 [utils.py:597] Failed to create oneDNN linear, fallback to torch linear. Exception: could not create a primitive",
+    "(APIServer pid=11823) ERROR 11-29 17:14:25 [serving.py:274] Error with model error=ErrorInfo(message='The model `nope` does not exist.')",
+    "-bash: warning: setlocale: LC_CTYPE: cannot change locale (sv_SE.UTF-8): No such file or directory",
+    "(EngineCore_DP0 pid=2301) (RayWorkerWrapper pid=2528) spark:2528:2528 [0] NCCL INFO Channel 07/16 : 0 1",
+    "(Worker_TP0 pid=54) INFO 05-06 04:31:18 [weight_utils.py:927] Auto-prefetch is disabled because the filesystem (EXT4) is not a recognized network FS (NFS/Lustre).",
+    "(APIServer pid=1) WARNING 07-24 13:15:43 [envs.py:2019] Unknown vLLM environment variable detected: VLLM_BUILD_COMMIT",
+    "(EngineCore pid=84) WARNING 06-07 18:13:45 [ray_utils.py:401] The number of required GPUs exceeds the total number of available GPUs in the placement group.",
+    "(EngineCore pid=84) WARNING 06-07 18:13:44 [ray_utils.py:344] Total GPU requirement (world_size=2) exceeds locally visible GPUs (1). For multi-node Ray clusters, this may be expected if the total cluster has enough GPUs.",
+    "WARNING 06-07 tensor_parallel_size=2 is bigger than a reserved number of GPUs (1 GPUs) in a node 439b.",
+    "(EngineCore_DP0 pid=2557)   warnings.warn(",
+    "/usr/local/lib/python3.11/x.py:138: FutureWarning: `torch.distributed.reduce_op` is deprecated",
+    "(APIServer pid=1) INFO:     127.0.0.1:40052 - \"GET /v1/models HTTP/1.1\" 404 Not Found",
+    "(APIServer pid=1) INFO 11-29 17:14:25 [logger.py:41] Received request cmpl-1: prompt: 'CUDA out of memory, RuntimeError: Address already in use'",
+    "config.json: 100%|██████████| 4.19k/4.19k [00:00<00:00, 13.0MB/s]",
+    "[W socket.cpp:755] [c10d] The IPv6 network addresses of (spark-1, 29500) cannot be retrieved (gai error: -2 - Name or service not known).",
+    "(raylet) [2026-06-15 09:51:20,001 E 77 77] (raylet) main.cc:979: Failed to establish connection to the metrics exporter agent. Metrics will not be exported. Exporter agent status: RpcError: Running out of retries to initialize the metrics agent. rpc_code: 14",
+    "/usr/lib/python3.12/multiprocessing/resource_tracker.py:254: UserWarning: resource_tracker: There appear to be 1 leaked semaphore objects to clean up at shutdown",
+];
+
+#[test]
+fn what_good_starts_say_too_is_no_cause_and_fails_no_server() {
+    for line in HARMLESS {
+        let mut told = Told::new();
+        told.up();
+        told.line(HEAD, 1, BANNER);
+        told.line(HEAD, 2, line);
+        assert_eq!(told.causes(), [], "{line}");
+        assert_eq!(told.state().word(), "loading", "{line}");
+    }
+}
+
+#[test]
 fn another_address_in_ray_is_the_cause_of_the_wait_for_gpus() {
     let mut told = Told::new();
     told.up();

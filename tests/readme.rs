@@ -1,4 +1,4 @@
-//! The README says what the program does: its keys, its commands and flags, its files.
+//! The README says what the program does: its keys, its commands and flags, its files. And `tests/facts.md` says what holds each fact.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -144,4 +144,30 @@ fn the_short_configuration_of_the_readme_is_whole_and_needs_each_of_its_keys() {
             "it is well without `{line}`"
         );
     }
+}
+
+#[test]
+fn every_fact_that_was_seen_has_a_test_that_exists() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut facts = 0;
+    for line in include_str!("facts.md").lines().filter(|line| line.starts_with("| ")) {
+        let cells: Vec<&str> = line.trim_matches('|').split('|').collect();
+        if cells == [" seen ", " held by "] {
+            continue;
+        }
+        facts += 1;
+        assert_eq!(cells.len(), 2, "{line}");
+        let held = spans(cells[1]);
+        assert!(!held.is_empty(), "{line}");
+        for place in held {
+            let (file, test) = place.split_once("::").map_or((place, None), |(f, t)| (f, Some(t)));
+            let path = root.join(file);
+            assert!(path.exists(), "{place}");
+            if let Some(test) = test {
+                let text = std::fs::read_to_string(&path).unwrap();
+                assert!(text.contains(&format!("fn {test}(")), "{place}");
+            }
+        }
+    }
+    assert!(facts > 0, "no fact");
 }

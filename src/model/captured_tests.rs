@@ -141,3 +141,42 @@ fn a_server_whose_worker_was_killed_is_not_ready_from_its_first_503() {
     );
     assert_eq!(heard.0.server.generation, Reading::absent("the server's port refuses"));
 }
+
+/// /v1/* wants a key, /health and /metrics do not.
+#[test]
+fn a_server_that_wants_a_key_answers_and_says_what_is_missing() {
+    let mut heard = Heard::new();
+    heard.server(0, ServerFacts::Health(Health::Ok));
+    let why = "401: the server wants an API key; name where it is in [secrets]";
+    heard.server(10, ServerFacts::Models(Err(why.into())));
+    assert_eq!(*heard.scrape(20, 0.0), ServingState::Answering);
+    assert_eq!(heard.0.observed.server.models.reason(), Some(why));
+    let said = heard.0.server_why().map(std::borrow::Cow::into_owned);
+    assert_eq!(said, Some(format!("/v1/models: {why}")));
+    // Somebody else has the key: what the server counts for them proves it too.
+    assert_eq!(*heard.scrape(5000, 33.0), ServingState::Ready);
+}
+
+#[test]
+fn metrics_that_fail_are_said_and_leave_a_ready_server_ready() {
+    for why in [
+        "500: Internal Server Error",
+        "401: the server wants an API key; name where it is in [secrets]",
+        "unexpected answer: metrics without those of a model server: they are off there, or it is not ready",
+    ] {
+        let mut heard = Heard::new();
+        heard.server(0, ServerFacts::Health(Health::Ok));
+        let name = heard.0.config.serve.name().to_owned();
+        heard.server(10, ServerFacts::Models(Ok(vec![name.clone()])));
+        let proof = TokenProof {
+            model: name,
+            tokens: 1,
+            took: std::time::Duration::from_millis(40),
+        };
+        heard.server(20, ServerFacts::Token(Ok(proof)));
+        let state = heard.server(30, ServerFacts::Metrics(Err(why.into()))).clone();
+        assert_eq!(state, ServingState::Ready, "{why}");
+        assert_eq!(heard.0.server.generation, Reading::absent(why));
+        assert_eq!(heard.0.observed.server.metrics.reason(), Some(why));
+    }
+}

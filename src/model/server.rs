@@ -19,6 +19,9 @@ use super::why::lost_since;
 /// HTTP's "service unavailable": a server that loads, or one that is broken.
 const UNAVAILABLE: u16 = 503;
 
+/// Why nothing is known of a server whose port refuses.
+pub(super) const PORT_REFUSES: &str = "the server's port refuses";
+
 /// Takes an answer of the server or of Ray's dashboard.
 pub(super) fn take(state: &mut State, answer: ServerFacts, at: Stamp) {
     let seen = &mut state.observed.server;
@@ -26,10 +29,10 @@ pub(super) fn take(state: &mut State, answer: ServerFacts, at: Stamp) {
         ServerFacts::Health(health) => {
             if health == Health::Refused {
                 // The server that gave the proof is gone; the next one must prove itself again.
-                seen.token = Reading::absent("the server's port refuses");
-                seen.models = Reading::absent("the server's port refuses");
-                seen.metrics = Reading::absent("the server's port refuses");
-                forget_rates(&mut state.server, "the server's port refuses");
+                seen.token = Reading::absent(PORT_REFUSES);
+                seen.models = Reading::absent(PORT_REFUSES);
+                seen.metrics = Reading::absent(PORT_REFUSES);
+                forget_rates(&mut state.server, PORT_REFUSES);
                 // What the next server counts does not follow on what this one did.
                 state.server.window.clear();
                 state.server.flow.forget();

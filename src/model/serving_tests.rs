@@ -272,3 +272,34 @@ fn a_node_that_is_lost_stays_lost_through_every_try_to_reach_it() {
     assert_eq!(heard.0.server.state, ServingState::Ready);
     assert_eq!(lost_since(&heard.0, worker), None);
 }
+
+#[test]
+fn the_speed_of_an_engine_of_many_ranks_is_that_of_all_of_them() {
+    // Sixteen data parallel ranks on two hosts: each has made ten tokens more than the one before it, and each of its two tensor parallel ranks says so.
+    let scrape = |seconds: u64| {
+        let count = |rank: u64| 1000 * rank + 2 * seconds * (rank + 1);
+        let line = |rank: u64, tp: u64| {
+            format!(
+                "sglang:generation_tokens_total{{dp_rank=\"{rank}\",model_name=\"m\",tp_rank=\"{tp}\"}} {}\n",
+                count(rank)
+            )
+        };
+        let lines = (0..16).flat_map(|rank| [line(rank, 2 * rank), line(rank, 2 * rank + 1)]);
+        sample(&lines.collect::<String>())
+    };
+    let mut heard = Heard::new();
+    heard.scrape(0, Ok(scrape(0)));
+    heard.scrape(5, Ok(scrape(5)));
+    // 2 (1 + 2 + ... + 16) a second.
+    assert_eq!(heard.0.server.generation.value().copied(), Some(272.0));
+    assert_eq!(
+        heard
+            .0
+            .observed
+            .server
+            .metrics
+            .value()
+            .and_then(|m| m.generation_tokens),
+        Some(121_360.0)
+    );
+}

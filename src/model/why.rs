@@ -3,10 +3,12 @@
 use std::borrow::Cow;
 
 use crate::domain::link::LinkState;
+use crate::domain::reading::NOT_ASKED;
 use crate::domain::serving::Health;
 use crate::domain::{NodeId, Reading, Stamp};
 
 use super::schedule::HEALTH_EVERY;
+use super::server::PORT_REFUSES;
 use super::state::{LastError, ServingState, State};
 
 impl State {
@@ -27,13 +29,24 @@ impl State {
         seen.is_some_and(|n| n.link.is_down() || (failed && !n.link.usable()))
     }
 
-    /// Why the model server is not as it should be, or why nobody knows how it is.
+    /// Why the model server is not as it should be, why nobody knows how it is, or why no token can prove it.
     #[must_use]
     pub fn server_why(&self) -> Option<Cow<'_, str>> {
         match &self.server.state {
             ServingState::Degraded(why) | ServingState::Failed(why) => Some(why.into()),
             ServingState::Unknown => Some(self.why_unknown()),
-            ServingState::Down | ServingState::Loading | ServingState::Answering | ServingState::Ready => None,
+            // No token is asked for before the server has named its model.
+            ServingState::Answering => {
+                let unasked = [NOT_ASKED, PORT_REFUSES];
+                let why = self
+                    .observed
+                    .server
+                    .models
+                    .reason()
+                    .filter(|why| !unasked.contains(why))?;
+                Some(Cow::Owned(format!("/v1/models: {why}")))
+            }
+            ServingState::Down | ServingState::Loading | ServingState::Ready => None,
         }
     }
 

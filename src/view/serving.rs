@@ -146,7 +146,8 @@ fn trouble<'a>(scene: &Scene<'a>) -> Option<Row<'a>> {
         }
         // Nothing has failed yet, or nothing was there to fail: what was seen may still say why it comes no further.
         ServingState::Down | ServingState::Loading | ServingState::Answering => {
-            row.put(0, format!("! {}", known()?), look.warn());
+            let why = known().or_else(|| state.server_why().map(Cow::into_owned))?;
+            row.put(0, format!("! {why}"), look.warn());
         }
         ServingState::Ready => {
             row.put(0, format!("? {}", doubt(state, scene.now.stamp)?), look.warn());

@@ -19,6 +19,7 @@ use bringup::domain::serving::{Health, ServeFacts, ServeProcess, ServerFacts, To
 use bringup::domain::{NodeId, Now, Role, Source, Stamp, StepId, Wall};
 use bringup::engine::grammar;
 use bringup::log::{Decoder, Line, LineEdit, Stream};
+use bringup::model::state::ServingState;
 use bringup::model::{Options, State, update};
 use bringup::plan::{Plan, PlannedCommand, Step, StepKind};
 use bringup::report;
@@ -60,6 +61,11 @@ impl Told {
 
     pub fn causes(&self) -> Vec<Cause> {
         self.state.causes()
+    }
+
+    /// Where the server stands.
+    pub fn state(&self) -> &ServingState {
+        &self.state.server.state
     }
 
     /// What `status --json` prints.

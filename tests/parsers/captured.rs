@@ -153,3 +153,54 @@ fn what_a_server_says_of_its_own_speed_is_neither_a_failure_nor_progress() {
         assert_eq!(facts, [], "{line}");
     }
 }
+
+#[test]
+fn what_a_gb10_holds_for_its_gpu_and_what_the_host_uses_are_two_numbers() {
+    // Two processes beside each other: 36 GiB and 1.65 GiB, of 46.57 GiB that the host uses.
+    let process = |pid: u32, mib: u32| {
+        format!(
+            "        Process ID                        : {pid}\n            Type                          : C\n            Name                          : /usr/local/bin/python\n            Used GPU Memory               : {mib} MiB\n"
+        )
+    };
+    let text = format!(
+        "@@ clock\n1795972680\n@= 0\n@@ memory\nMemTotal:       127600748 kB\nMemFree:         1804168 kB\nMemAvailable:   78768504 kB\nCached:         70123456 kB\n@= 0\n@@ gpus\n1, 0, 0000000F:01:00.0, [N/A], NVIDIA GB10, 0, [N/A], [N/A], 3.40, 36\n@= 0\n@@ apps\n==============NVSMI LOG==============\nGPU 0000000F:01:00.0\n    Processes\n{}{}@= 0\n",
+        process(114_687, 36_864),
+        process(4711, 1690),
+    );
+    let (facts, _) = probe::parse(ProbeId::Node, &output(text.into_bytes(), Vec::new(), Exit::Code(0)));
+    let memory = facts.iter().find_map(|fact| match fact {
+        Facts::Memory(memory) => Some(memory),
+        _ => None,
+    });
+    let gpus = facts.iter().find_map(|fact| match fact {
+        Facts::Gpus(gpus) => Some(gpus),
+        _ => None,
+    });
+    let (memory, gpus) = (memory.unwrap(), gpus.unwrap());
+    let gib = |bytes: Bytes| (bytes.gib() * 100.0).round() / 100.0;
+    assert_eq!(gib(memory.used()), 46.57);
+    assert_eq!(gpus.held().map(gib), Some(37.65));
+    assert!(gpus.all_unified());
+    // Nearly nothing is free, and most of what is used is page cache: that is no shortage.
+    assert_eq!((memory.free.map(gib), gib(memory.available)), (Some(1.72), 75.12));
+}
+
+#[test]
+fn builds_whose_versions_are_no_numbers_are_taken_as_they_are() {
+    for version in [
+        "0.26.1rc1.dev247+ge92dc7a9c.d20260802",
+        "0.1.dev16260+g388fd5153.d20260430",
+    ] {
+        let text = format!(
+            "image sha256:42b6\n{{\"python\": \"3.12.3\", \"missing\": [], \"ray\": \"2.60.0\", \"vllm\": \"{version}\"}}\n"
+        );
+        let (facts, _) = probe::parse(ProbeId::Versions, &output(text.into_bytes(), Vec::new(), Exit::Code(0)));
+        let seen = format!("{facts:?}");
+        assert!(seen.contains(version), "{seen}");
+        let banner = format!(
+            "(APIServer pid=1868) INFO 04-27 14:16:41 [utils.py:302]  ▄▄ ▄█ █     █     █ ▀▄▀ █  version {version}"
+        );
+        let start = [LineFact::NewStart, LineFact::Stage(Stage::Starting)];
+        assert_eq!(grammar::read_line(&banner), start, "{version}");
+    }
+}
