@@ -3,7 +3,7 @@
 use crate::diagnose::{Cause, Kind};
 use crate::domain::NodeId;
 use crate::model::State;
-use crate::view::cause::headline;
+use crate::view::cause::{headline, names};
 
 /// All causes, the first one with all that is known of it.
 pub(super) fn text(state: &State) -> Vec<String> {
@@ -36,12 +36,10 @@ fn details(state: &State, cause: &Cause) -> Vec<String> {
     let mut lines = Vec::new();
     lines.extend(cause.note.iter().cloned());
     lines.extend(cause.evidence.iter().map(|l| format!("| {}: {}", name(l.node), l.text)));
-    lines.extend(
-        cause
-            .echoes
-            .iter()
-            .map(|e| format!("from it follows: {} ({})", e.text, name(e.node))),
-    );
+    lines.extend(cause.echoes.iter().map(|e| match name(e.node) {
+        node if names(&e.text, node) => format!("from it follows: {}", e.text),
+        node => format!("from it follows: {} ({node})", e.text),
+    }));
     lines.extend(cause.fix.iter().map(|fix| format!("fix: {fix}")));
     lines.extend(
         cause

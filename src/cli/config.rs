@@ -47,7 +47,7 @@ pub(super) fn config(args: &Args, what: &ConfigCommand) -> Result<Exit> {
                 out::line(&place.path.display().to_string());
             }
             None => {
-                out::error(&place::not_found(None));
+                out::error(&start::not_found(args));
                 return Ok(Exit::Usage);
             }
         },

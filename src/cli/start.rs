@@ -34,16 +34,15 @@ pub(super) fn load(args: &Args) -> std::result::Result<Config, Exit> {
 
 /// Finds and reads the configuration file.
 fn read(args: &Args) -> std::result::Result<(PathBuf, String), Exit> {
-    let place = place(args);
-    let Some(found) = &place else {
-        out::error(&place::not_found(None));
+    let Some(found) = place(args) else {
+        out::error(&not_found(args));
         return Err(Exit::Usage);
     };
     read_bounded(&found.path)
         .map(|text| (found.path.clone(), text))
         .map_err(|error| {
             if error.kind() == std::io::ErrorKind::NotFound {
-                out::error(&place::not_found(place.as_ref()));
+                out::error(&not_found(args));
             } else {
                 out::error(&format!(
                     "the configuration {} could not be read: {error}",
@@ -66,12 +65,21 @@ fn read_bounded(path: &Path) -> std::io::Result<String> {
 
 /// The configuration's place.
 pub(super) fn place(args: &Args) -> Option<place::Place> {
-    place::search(&place::Surroundings {
+    place::search(&surroundings(args))
+}
+
+/// What to tell where there is none.
+pub(super) fn not_found(args: &Args) -> String {
+    place::not_found(&surroundings(args))
+}
+
+fn surroundings(args: &Args) -> place::Surroundings {
+    place::Surroundings {
         flag: args.config.clone(),
         variable: std::env::var_os("BRINGUP_CONFIG").map(PathBuf::from),
         xdg: std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from),
         home: paths::home().ok(),
-    })
+    }
 }
 
 /// A console on a configuration. A headless one never asks for keys or secrets.

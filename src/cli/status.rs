@@ -330,9 +330,9 @@ mod tests {
         state.now.wall.0 += 12_000;
         let text = text(&state);
         for part in [
-            "  first cause: NCCL on spark-2 may not pin memory for RDMA (spark-2, 12 s ago)\n",
+            "  first cause: NCCL on spark-2 may not pin memory for RDMA (12 s ago)\n",
             "    | spark-2: NCCL WARN Call to ibv_reg_mr failed\n",
-            "    from it follows: NCCL failed on spark-1 (spark-1)\n",
+            "    from it follows: NCCL failed on spark-1\n",
             "    fix: start the container with --ulimit memlock=-1",
             "    on spark-2: grep Cma /proc/meminfo\n",
         ] {

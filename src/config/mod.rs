@@ -10,6 +10,7 @@ mod engine;
 mod hash;
 mod hops;
 mod logs;
+mod meant;
 mod nodes;
 mod parse;
 pub mod place;

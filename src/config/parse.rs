@@ -16,8 +16,8 @@ use super::{engine, hops, nodes, theme};
 /// Port of the model server: vLLM's own.
 const SERVE_PORT: u16 = 8000;
 
-/// Available memory in GiB below which a node is in danger: a Spark with less answers late, and then not at all.
-const MEMORY_FLOOR: u32 = 4;
+/// Available memory below which a node is in danger: a Spark with less answers late, and then not at all.
+const MEMORY_FLOOR: Bytes = Bytes(4 << 30);
 
 /// Largest such floor.
 const MEMORY_FLOOR_MAX: u32 = 4096;
@@ -194,11 +194,11 @@ fn limits(r: &mut Reader<'_>, mut s: Section<'_>) -> Limits {
 }
 
 fn watch(r: &mut Reader<'_>, mut s: Section<'_>, container: Option<&Container>) -> Watch {
-    let floor = s.number(r, "memory_floor_gib", 0..=MEMORY_FLOOR_MAX);
+    let floor = s.gib(r, "memory_floor_gib", 0..=MEMORY_FLOOR_MAX);
     let cache = s.text_by(r, "model_cache", words::folder).map(|t| t.value);
     s.finish(r);
     Watch {
-        memory_floor: Bytes::from_mib(u64::from(floor.map_or(MEMORY_FLOOR, |n| n.value)) << 10),
+        memory_floor: floor.unwrap_or(MEMORY_FLOOR),
         cache: cache.or_else(|| container.and_then(mounted_cache)),
     }
 }

@@ -31,29 +31,40 @@ pub fn search(around: &Surroundings) -> Option<Place> {
         let path = path.clone().filter(|p| !p.as_os_str().is_empty())?;
         Some(Place { path, named_by })
     };
-    let inside = |folder: &Path| folder.join("bringup").join("config.toml");
     named(&around.flag, "--config")
         .or_else(|| named(&around.variable, "$BRINGUP_CONFIG"))
-        .or_else(|| {
-            let xdg = around.xdg.as_deref().filter(|p| p.is_absolute())?;
-            named(&Some(inside(xdg)), "$XDG_CONFIG_HOME")
-        })
-        .or_else(|| {
-            let home = around.home.as_deref()?;
-            named(&Some(inside(&home.join(".config"))), "the standard place")
-        })
+        .or_else(|| standard(around))
 }
 
-/// What to tell when there is no file at `place`.
+/// Where a file is looked for that nobody names.
 #[must_use]
-pub fn not_found(place: Option<&Place>) -> String {
+pub fn standard(around: &Surroundings) -> Option<Place> {
+    let inside = |folder: &Path| folder.join("bringup").join("config.toml");
+    let xdg = around.xdg.as_deref().filter(|p| p.is_absolute());
+    let (folder, named_by) = match (xdg, &around.home) {
+        (Some(xdg), _) => (xdg.to_path_buf(), "$XDG_CONFIG_HOME"),
+        (None, Some(home)) => (home.join(".config"), "the standard place"),
+        (None, None) => return None,
+    };
+    let path = inside(&folder);
+    Some(Place { path, named_by })
+}
+
+/// What to tell when there is no file at the place that the surroundings give.
+#[must_use]
+pub fn not_found(around: &Surroundings) -> String {
+    let place = search(around);
+    let put = standard(around).map_or_else(
+        || "~/.config/bringup/config.toml".to_owned(),
+        |place| place.path.display().to_string(),
+    );
     let looked = match place {
         Some(place) => format!("looked at {} ({})", place.path.display(), place.named_by),
         None => "there is no home directory to look in".to_owned(),
     };
     format!(
         "no configuration: {looked}\n\
-         name one with --config FILE or $BRINGUP_CONFIG, or put it at ~/.config/bringup/config.toml\n\
+         name one with --config FILE or $BRINGUP_CONFIG, or put it at {put}\n\
          `bringup config example` prints one to start from; `bringup demo` shows the console on a cluster of its own and needs none"
     )
 }
@@ -99,19 +110,25 @@ mod tests {
 
     #[test]
     fn who_has_no_file_is_told_where_it_was_looked_for_and_what_to_do() {
-        let place = Place {
-            path: "/x/config.toml".into(),
-            named_by: "--config",
+        let mut around = Surroundings {
+            flag: Some("/x/config.toml".into()),
+            variable: None,
+            xdg: Some("/xdg".into()),
+            home: Some("/home/aurora".into()),
         };
-        let said = not_found(Some(&place));
+        let said = not_found(&around);
         for part in [
             "looked at /x/config.toml (--config)",
+            "put it at /xdg/bringup/config.toml",
             "`bringup demo`",
             "`bringup config example`",
         ] {
             assert!(said.contains(part), "{said}");
         }
-        assert!(not_found(None).contains("no home directory"));
+        around.xdg = None;
+        assert!(not_found(&around).contains("put it at /home/aurora/.config/bringup/config.toml"));
+        (around.flag, around.home) = (None, None);
+        assert!(not_found(&around).contains("no home directory"));
     }
 
     #[test]

@@ -10,6 +10,9 @@ use std::time::Duration;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use crate::domain::units::Bytes;
+
+use super::meant::{hint, meant};
 use super::problem::{ConfigProblem, nearest, place};
 use super::words;
 
@@ -275,6 +278,30 @@ impl<'t> Section<'t> {
         }
     }
 
+    /// An amount in GiB, whole or with a fraction.
+    pub fn gib(&mut self, r: &mut Reader<'_>, key: &'static str, range: RangeInclusive<u32>) -> Option<Bytes> {
+        let wanted = "a number, without quotes, such as 4 or 4.5";
+        let found = self.typed(r, key, wanted, |v| match v {
+            DeValue::Integer(n) => i64::from_str_radix(n.as_str(), n.radix()).ok().map(|n| n.to_string()),
+            DeValue::Float(n) => Some(n.as_str().to_owned()),
+            DeValue::String(_) | DeValue::Boolean(_) | DeValue::Datetime(_) | DeValue::Array(_) | DeValue::Table(_) => {
+                None
+            }
+        })?;
+        let (least, most) = (f64::from(*range.start()), f64::from(*range.end()));
+        let number: Option<f64> = found.value.parse().ok().filter(|n| (least..=most).contains(n));
+        if number.is_none() {
+            let message = format!("`{key}` is {}", found.value);
+            r.problem(
+                found.at,
+                &self.key(key),
+                message,
+                format!("write a number of GiB from {least} to {most}"),
+            );
+        }
+        number.map(Bytes::from_gib)
+    }
+
     /// A TCP port.
     pub fn port(&mut self, r: &mut Reader<'_>, key: &'static str) -> Option<u16> {
         let number = self.number(r, key, 1..=u32::from(u16::MAX))?;
@@ -407,9 +434,11 @@ impl<'t> Section<'t> {
             if self.asked.contains(&name) {
                 continue;
             }
-            let fix = match nearest(name, &self.asked) {
-                Some(known) => format!("did you mean `{known}`?"),
-                None => format!("known here: {}", self.asked.join(", ")),
+            let fix = match (meant(&self.path, name), nearest(name, &self.asked), hint(&self.path)) {
+                (Some(meant), ..) => format!("did you mean {meant}?"),
+                (None, Some(known), _) => format!("did you mean `{known}`?"),
+                (None, None, Some(hint)) => format!("known here: {}; {hint}", self.asked.join(", ")),
+                (None, None, None) => format!("known here: {}", self.asked.join(", ")),
             };
             let place = if self.path.is_empty() {
                 "at the top".to_owned()
@@ -435,5 +464,34 @@ fn kind_of(value: &DeValue<'_>) -> &'static str {
         DeValue::Datetime(_) => "a date",
         DeValue::Array(_) => "a list",
         DeValue::Table(_) => "a table",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_amount_may_have_a_fraction_and_what_is_none_is_told_so() {
+        let cases = [
+            ("4", Ok(4 << 30)),
+            ("4.5", Ok(9 << 29)),
+            ("0", Ok(0)),
+            ("9000", Err("write a number of GiB from 0 to 4096")),
+            ("-1.0", Err("write a number of GiB from 0 to 4096")),
+            ("nan", Err("write a number of GiB from 0 to 4096")),
+            ("\"4\"", Err("write a number, without quotes, such as 4 or 4.5")),
+        ];
+        for (text, wanted) in cases {
+            let text = format!("floor = {text}");
+            let mut r = Reader::new("x", &text);
+            let document = r.document();
+            let got = Section::root(&document).gib(&mut r, "floor", 0..=4096);
+            let fix = r.into_problems().into_iter().map(|p| p.fix).next();
+            match wanted {
+                Ok(bytes) => assert_eq!((got, fix), (Some(Bytes(bytes)), None), "{text}"),
+                Err(why) => assert_eq!((got, fix.as_deref()), (None, Some(why)), "{text}"),
+            }
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Ray's membership.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
@@ -27,10 +27,26 @@ impl RayFacts {
         self.nodes.iter().filter(|n| n.alive)
     }
 
-    /// The alive node registered at this address.
+    /// The alive node registered at this address. Where several lives are called alive there, the one that registered last is the one that is there: Ray
+    /// notices a lost raylet late, and a new one registers beside it meanwhile.
     #[must_use]
     pub fn alive_at(&self, address: &str) -> Option<&RayNode> {
-        self.alive().find(|n| n.address == address)
+        self.lives_at(address).into_iter().next()
+    }
+
+    /// All lives at this address that Ray calls alive, the one that registered last first.
+    #[must_use]
+    pub fn lives_at(&self, address: &str) -> Vec<&RayNode> {
+        let mut lives: Vec<&RayNode> = self.alive().filter(|n| n.address == address).collect();
+        lives.sort_by_key(|n| std::cmp::Reverse(n.started_ms));
+        lives
+    }
+
+    /// How many addresses have a life that Ray calls alive: a node that is registered twice is one.
+    #[must_use]
+    pub fn alive_addresses(&self) -> usize {
+        let addresses: BTreeSet<&str> = self.alive().map(|n| n.address.as_str()).collect();
+        addresses.len()
     }
 
     /// The dead lives of the node at this address, the latest one first. Ray lists nodes in no order: what it says of their times decides.

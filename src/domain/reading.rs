@@ -42,6 +42,9 @@ impl From<String> for Reason {
 /// Why nothing is known before the first question was answered.
 pub const NOT_ASKED: &str = "not asked yet";
 
+/// Why nothing is known while the first question is under way.
+pub const NO_ANSWER: &str = "asked, no answer yet";
+
 impl<T> Default for Reading<T> {
     fn default() -> Self {
         Self::Absent(Reason::fixed(NOT_ASKED))
@@ -91,7 +94,14 @@ impl<T> Reading<T> {
     /// Whether there is an answer, be it that nothing can be known.
     #[must_use]
     pub fn asked(&self) -> bool {
-        self.reason() != Some(NOT_ASKED)
+        !matches!(self.reason(), Some(NOT_ASKED | NO_ANSWER))
+    }
+
+    /// The question is under way now, or not any more. What has been answered stays.
+    pub fn asking(&mut self, now: bool) {
+        if !self.asked() {
+            *self = Self::Absent(Reason::fixed(if now { NO_ANSWER } else { NOT_ASKED }));
+        }
     }
 
     /// Whether the value is older than three of its periods (and so must look stale). An absent reading is not stale.
@@ -125,6 +135,18 @@ mod tests {
         assert!(!r.stale(Stamp(7000), period));
         assert!(r.stale(Stamp(7001), period));
         assert!(!Reading::<u8>::default().stale(Stamp(99_999), period));
+    }
+
+    #[test]
+    fn a_question_that_is_under_way_is_no_answer() {
+        let mut reading = Reading::<u8>::default();
+        reading.asking(true);
+        assert_eq!((reading.reason(), reading.asked()), (Some(NO_ANSWER), false));
+        reading.asking(false);
+        assert_eq!(reading.reason(), Some(NOT_ASKED));
+        let mut refused = Reading::<u8>::absent("no docker");
+        refused.asking(true);
+        assert_eq!((refused.reason(), refused.asked()), (Some("no docker"), true));
     }
 
     #[test]

@@ -19,6 +19,24 @@ impl Bytes {
         Self(n.saturating_mul(1 << 20))
     }
 
+    /// From gibibytes, as a person writes them, to the byte. What is no amount is none.
+    #[must_use]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a cast of what is below zero or no number gives zero"
+    )]
+    pub fn from_gib(n: f64) -> Self {
+        Self((n * f64::from(1u32 << 30)).round() as u64)
+    }
+
+    /// In gibibytes, for a person: whole ones without a fraction.
+    #[must_use]
+    pub fn words(self) -> String {
+        let tenth = (self.gib() * 10.0).round() / 10.0;
+        format!("{tenth} GiB")
+    }
+
     /// In gibibytes.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "shown with one decimal")]

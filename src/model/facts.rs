@@ -273,9 +273,9 @@ pub fn memory_alarm(state: &State, node: NodeId) -> Option<String> {
     let floor = state.config.watch.memory_floor;
     (memory.available < floor).then(|| {
         format!(
-            "{:.1} GiB of memory available, below the floor of {:.0} GiB",
+            "{:.1} GiB of memory available, below the floor of {}",
             memory.available.gib(),
-            floor.gib()
+            floor.words()
         )
     })
 }

@@ -189,6 +189,13 @@ fn take_link(state: &mut State, source: Source, link: LinkState) {
                 }
             }
             seen.link = link;
+            // The readings of the stream are asked for with the connection.
+            seen.memory.asking(usable);
+            seen.gpus.asking(usable);
+            seen.containers.asking(usable);
+            seen.sockets.asking(usable);
+            seen.fabric.asking(usable);
+            seen.disk.asking(usable);
             if !usable {
                 commands::cut(state, node);
             }

@@ -308,7 +308,12 @@ async fn prepare(setup: &NodeSetup, role: Role, log: &mut NodeLog, chosen: Optio
         log.container = Some((chosen.id.clone(), chosen.name.clone()));
     } else if let LogPlace::Command(_) = setup.config.logs.of(role) {
         if log.times > 0 {
-            say(setup, log, "… the command is run again: lines may come twice").await;
+            say(
+                setup,
+                log,
+                "… the command is run again: lines may come twice, and count once",
+            )
+            .await;
         }
         log.times = log.times.saturating_add(1);
     }

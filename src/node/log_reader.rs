@@ -10,7 +10,7 @@ use crate::domain::logs::LogFlow;
 use crate::domain::{NodeId, Source, Stamp};
 use crate::engine::grammar;
 use crate::log::{Decoder, Line, LineEdit, Masker, Span, Stream};
-use crate::probe::logs::Follower;
+use crate::probe::logs::{Follower, docker_says};
 use crate::probe::ray_logs::{Owner, Pieces};
 use crate::ssh::{self, Chunk};
 
@@ -19,6 +19,9 @@ use super::follow::{NodeLog, SharedLog};
 
 /// Findings that wait for room in the queue; when too many wait, the oldest bar goes first, then the newest failure line.
 const FINDINGS: usize = 256;
+
+/// What stands before Docker's own words about a log: they say nothing of the engine, and are no reason why it failed.
+const DOCKER: &str = "… Docker says: ";
 
 /// Files of Ray's that are decoded at a time. One more takes the place of another, whose unfinished line is then a line.
 const FILES: usize = 64;
@@ -214,22 +217,34 @@ impl<'a> Reader<'a> {
                         continue;
                     }
                     self.notice();
+                    let told = self.follower.told_before(&line);
                     let line = self.masker.line(line);
-                    let facts = self.find(&line);
-                    for sign in self.matcher.read(&line, &facts, self.backlog) {
-                        self.keep(EventKind::Sign(sign));
+                    if docker_says(&line) {
+                        LineEdit::Push(Line::of(line.stream, format!("{DOCKER}{}", line.plain())))
+                    } else {
+                        if !told {
+                            self.hear(&line);
+                        }
+                        LineEdit::Push(line)
                     }
-                    LineEdit::Push(line)
                 }
                 LineEdit::Live(stream, line) => {
                     let line = line.map(|l| self.masker.line(l));
-                    if let Some(line) = &line {
+                    if let Some(line) = line.as_ref().filter(|l| !docker_says(l)) {
                         self.find(line);
                     }
                     LineEdit::Live(stream, line)
                 }
             };
             self.put(edit);
+        }
+    }
+
+    /// What a line that has ended says of the engine and of why it fails; it is kept to be told.
+    fn hear(&mut self, line: &Line) {
+        let facts = self.find(line);
+        for sign in self.matcher.read(line, &facts, self.backlog) {
+            self.keep(EventKind::Sign(sign));
         }
     }
 
@@ -360,6 +375,50 @@ mod tests {
             reader.end(0, well);
         }
         assert_eq!(lines(&log), ["one", "two", "end"]);
+    }
+
+    /// What a reader finds in these bytes.
+    fn found(log: &SharedLog, node: &mut NodeLog, stream: ssh::Stream, text: &'static str) -> Vec<EventKind> {
+        let masker = Masker::default();
+        node.follower.command(LIMIT);
+        let mut reader = Reader::new(log, &masker, node, false);
+        reader.take(&Chunk {
+            stream,
+            ..chunk(text, 0)
+        });
+        reader.end(0, true);
+        reader.findings.into_iter().collect()
+    }
+
+    #[test]
+    fn dockers_own_words_are_told_as_its_own_and_are_no_failure_of_the_engine() {
+        let log = SharedLog::new(Mutex::new(Ring::new(1 << 16)));
+        let mut node = node_log(Place::Container {
+            docker: "docker".into(),
+            name: "c".into(),
+        });
+        for text in [
+            "Error response from daemon: No such container: c\n",
+            "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?\n",
+        ] {
+            assert_eq!(found(&log, &mut node, ssh::Stream::Err, text), [], "{text}");
+        }
+        assert!(lines(&log)[0].starts_with("… Docker says: Error response from daemon: No such"));
+        let text = "2026-11-29T17:04:55.000000001Z ValueError: no such model\n";
+        assert_eq!(found(&log, &mut node, ssh::Stream::Err, text).len(), 2);
+    }
+
+    #[test]
+    fn a_command_that_is_run_again_counts_its_failures_once() {
+        let log = SharedLog::new(Mutex::new(Ring::new(1 << 16)));
+        let mut node = node_log(Place::Command { line: "cat x".into() });
+        let text = "ValueError: no such model\n";
+        // The failure for the load, and the sign for the causes.
+        assert_eq!(found(&log, &mut node, ssh::Stream::Out, text).len(), 2);
+        assert_eq!(found(&log, &mut node, ssh::Stream::Out, text), []);
+        let text = "ValueError: no such model\nValueError: no such tokenizer\n";
+        assert_eq!(found(&log, &mut node, ssh::Stream::Out, text).len(), 2);
+        assert_eq!(lines(&log).len(), 4);
     }
 
     #[test]

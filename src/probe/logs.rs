@@ -1,6 +1,6 @@
 //! Commands that follow a log, and how one goes on after a connection was lost.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
@@ -34,6 +34,31 @@ const RECENT: usize = 1024;
 
 /// Finds where a file is to be followed from, and says so.
 const TAIL: &str = include_str!("tail.sh");
+
+/// Lines of a command of the user's own that are kept to know them again when it is run again. What comes beyond them counts each time.
+const KNOWN_LINES: usize = 8192;
+
+/// How Docker's client begins what it says itself, in the spellings of its versions.
+const DOCKER_SAYS: [&str; 5] = [
+    "Error response from daemon",
+    "Cannot connect to the Docker daemon",
+    "failed to connect to the docker API",
+    "permission denied while trying to connect to the ",
+    "error during connect: ",
+];
+
+/// Whether a line in place of a log, or between its lines, is said by Docker's client.
+#[must_use]
+pub fn docker_says(line: &Line) -> bool {
+    // What a container has written comes with the time at which it did.
+    let own = line.stream == Stream::Err && line.time.is_none();
+    own && {
+        let text = line.plain();
+        let text = text.trim_start();
+        let text = text.strip_prefix("docker: ").unwrap_or(text);
+        DOCKER_SAYS.iter().any(|words| text.starts_with(words))
+    }
+}
 
 /// Where a log is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,7 +114,40 @@ pub struct Follower {
     out: Seen,
     err: Seen,
     file: FilePosition,
+    runs: Runs,
     notice: Option<String>,
+}
+
+/// Lines of a command that is run again and again, by their marks: how often each came in this run, and the most in an earlier one.
+#[derive(Debug, Clone, Default)]
+struct Runs {
+    now: HashMap<u64, u32>,
+    before: HashMap<u64, u32>,
+}
+
+impl Runs {
+    /// A new run begins.
+    fn begin(&mut self) {
+        let now = std::mem::take(&mut self.now);
+        if self.before.len().saturating_add(now.len()) > KNOWN_LINES {
+            self.before.clear();
+        }
+        for (mark, times) in now {
+            let most = self.before.entry(mark).or_default();
+            *most = times.max(*most);
+        }
+    }
+
+    /// Whether a line came as often as this in an earlier run.
+    fn again(&mut self, line: &Line) -> bool {
+        let mark = mark("", line);
+        if self.now.len() >= KNOWN_LINES && !self.now.contains_key(&mark) {
+            return false;
+        }
+        let times = self.now.entry(mark).or_default();
+        *times = times.saturating_add(1);
+        self.before.get(&mark).is_some_and(|most| *times <= *most)
+    }
 }
 
 /// How far one stream of `docker logs` was read.
@@ -122,6 +180,7 @@ impl Follower {
             out: Seen::default(),
             err: Seen::default(),
             file: FilePosition::default(),
+            runs: Runs::default(),
             notice: None,
         }
     }
@@ -130,6 +189,7 @@ impl Follower {
     /// [`Self::fresh`].
     pub fn command(&mut self, limit: Duration) -> Command {
         self.file.begin();
+        self.runs.begin();
         let since = self.since();
         for seen in [&mut self.out, &mut self.err] {
             seen.again = seen.last.clone();
@@ -235,6 +295,14 @@ impl Follower {
         true
     }
 
+    /// Whether an earlier run of the user's own command has printed this line too: it is shown again, and what it says has been counted.
+    pub fn told_before(&mut self, line: &Line) -> bool {
+        match &self.place {
+            Place::Command { .. } => self.runs.again(line),
+            Place::Container { .. } | Place::File { .. } | Place::ContainerFile { .. } => false,
+        }
+    }
+
     /// The time from which `docker logs` is to begin again.
     fn since(&self) -> Option<String> {
         let last = self.out.last.as_ref().max(self.err.last.as_ref())?;
@@ -306,6 +374,53 @@ mod tests {
         assert!(!log.fresh(&line(Stream::Out, b)));
         assert!(log.fresh(&line(Stream::Err, b)), "each stream has its own last line");
         assert!(log.fresh(&line(Stream::Out, c)));
+    }
+
+    #[test]
+    fn what_dockers_client_says_itself_is_known_by_its_words_and_by_the_time_that_it_lacks() {
+        let own = [
+            "Error response from daemon: No such container: vllm-qwen35",
+            "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?",
+            "permission denied while trying to connect to the Docker daemon socket at unix:///var/run/docker.sock",
+            "docker: Error response from daemon: Conflict.",
+        ];
+        for text in own {
+            assert!(docker_says(&Line::of(Stream::Err, text)), "{text}");
+            // A program in the container that uses Docker itself.
+            let timed = Line {
+                time: Some("2026-11-29T17:04:55.000000001Z".into()),
+                ..Line::of(Stream::Err, text)
+            };
+            assert!(!docker_says(&timed) && !docker_says(&Line::of(Stream::Out, text)));
+        }
+        // The rest of a line whose beginning was lost.
+        assert!(!docker_says(&Line::of(Stream::Err, "Error: CUDA out of memory")));
+    }
+
+    #[test]
+    fn a_command_that_is_run_again_says_what_it_has_said_once() {
+        let mut log = Follower::new(Place::Command { line: "cat x".into() });
+        let mut run = |lines: &[&str]| -> Vec<bool> {
+            log.command(LIMIT);
+            lines
+                .iter()
+                .map(|l| log.told_before(&Line::of(Stream::Out, *l)))
+                .collect()
+        };
+        assert_eq!(run(&["a", "b", "a"]), [false, false, false]);
+        assert_eq!(run(&["a", "b", "a", "a", "c"]), [true, true, true, false, false]);
+        assert_eq!(run(&[]), [] as [bool; 0]);
+        assert_eq!(run(&["a", "a", "a", "a", "c"]), [true, true, true, false, true]);
+        let many: Vec<String> = (0..2 * KNOWN_LINES).map(|n| n.to_string()).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        run(&many);
+        let again = run(&many).into_iter().filter(|again| *again).count();
+        assert_eq!(again, KNOWN_LINES);
+        let mut file = Follower::new(Place::File { path: "/x".into() });
+        for _ in 0..2 {
+            file.command(LIMIT);
+            assert!(!file.told_before(&Line::of(Stream::Out, "a")));
+        }
     }
 
     #[test]

@@ -20,6 +20,12 @@ pub fn headline(state: &State, cause: &Cause, now: Now) -> String {
         Kind::Echo | Kind::Pointer | Kind::Quiet => format!("not seen; what follows from it: {}", cause.text),
     };
     let node = cause.node.map_or("the cluster", |n| state.config.node_name(n));
+    // Said once.
+    let node = if names(&text, node) {
+        String::new()
+    } else {
+        format!("{node}, ")
+    };
     let at = ago(now, cause.at);
     let when = if cause.found {
         format!("found {at} ago")
@@ -34,7 +40,20 @@ pub fn headline(state: &State, cause: &Cause, now: Now) -> String {
         Confidence::Known | Confidence::Quoted => "",
         Confidence::Likely => ", likely",
     };
-    format!("{text} ({node}, {when}{over}{sure})")
+    format!("{text} ({node}{when}{over}{sure})")
+}
+
+/// Whether a text names a node: as a word of its own, for `spark-1` is no `spark-12`.
+#[must_use]
+pub fn names(text: &str, node: &str) -> bool {
+    let part = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | '.'));
+    text.match_indices(node).any(|(at, _)| {
+        let (before, after) = (text.get(..at).unwrap_or_default(), text.get(at..).unwrap_or_default());
+        let after = after.strip_prefix(node).unwrap_or_default();
+        // A sentence may end behind it.
+        let after = after.trim_end_matches('.');
+        !node.is_empty() && !part(before.chars().next_back()) && !part(after.chars().next())
+    })
 }
 
 fn ago(now: Now, at: Wall) -> String {
@@ -70,4 +89,24 @@ pub(super) fn echoes(cause: &Cause) -> Option<String> {
 pub(super) fn command(state: &State, cause: &Cause) -> Option<String> {
     let (node, line) = cause.command.as_ref()?;
     Some(format!("on {}: {line}", state.config.node_name(*node)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::names;
+
+    #[test]
+    fn a_node_is_named_by_a_word_of_its_own() {
+        for (text, named) in [
+            ("NCCL on spark-1 may not pin memory", true),
+            ("spark-1: no answer", true),
+            ("it is spark-1.", true),
+            ("NCCL failed on spark-12", false),
+            ("no container of myspark-1", false),
+            ("nothing of it", false),
+        ] {
+            assert_eq!(names(text, "spark-1"), named, "{text}");
+        }
+        assert!(!names("anything", ""));
+    }
 }

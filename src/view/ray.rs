@@ -69,7 +69,7 @@ fn title<'a>(scene: &Scene<'a>) -> Row<'a> {
     }
     if let Some(ray) = state.observed.ray.value() {
         let age = age(scene);
-        let alive = ray.alive().count();
+        let alive = ray.alive_addresses();
         let gpus: f64 = ray.alive().map(|n| n.gpus).sum();
         let members = members::members(state).unwrap_or_default();
         let ssh = |m: &&Member<'_>| m.silent.is_some_and(|s| s.by == SilentBy::Ssh);

@@ -125,7 +125,11 @@ pub fn members(state: &State) -> Option<Vec<Member<'_>>> {
             (None, None, None) => (Standing::Absent, 0),
         };
         let wrong = match standing {
-            Standing::Alive(n) | Standing::Elsewhere(n) => miscounted(state, id, n, node.gpus),
+            Standing::Alive(n) | Standing::Elsewhere(n) => {
+                let mut wrong = miscounted(state, id, n, node.gpus);
+                wrong.extend(twice(ray, n));
+                wrong
+            }
             Standing::Dead(_) | Standing::Absent => Vec::new(),
         };
         Some(Member {
@@ -137,6 +141,23 @@ pub fn members(state: &State) -> Option<Vec<Member<'_>>> {
         })
     };
     Some(state.config.node_ids().filter_map(one).collect())
+}
+
+/// Digits of Ray's ids that a person needs to tell two of them apart.
+const SHORT_ID: usize = 8;
+
+/// That Ray calls several lives at a node's address alive, and what it then counts.
+fn twice(ray: &RayFacts, counted: &RayNode) -> Option<String> {
+    let lives = ray.lives_at(&counted.address);
+    if lives.len() < 2 {
+        return None;
+    }
+    let gpus: f64 = lives.iter().map(|n| n.gpus).sum();
+    let id: String = counted.id.chars().take(SHORT_ID).collect();
+    Some(format!(
+        "registered {} times: Ray calls them all alive, {gpus} GPU together; {id} came last and is the one that counts here",
+        lives.len()
+    ))
 }
 
 /// What is wrong with what Ray counts on a node.

@@ -180,6 +180,41 @@ fn a_node_at_another_address_is_named_with_both() {
 }
 
 #[test]
+fn a_node_that_is_registered_twice_is_one_node_whose_last_life_counts() {
+    let mut told = Told::new();
+    let life = |id: &str, started| RayNode {
+        started_ms: Some(started),
+        ..alive(id, OWN[1])
+    };
+    told.dashboard(
+        0,
+        Ok(list(vec![
+            alive("a", OWN[0]),
+            life("0123456789abcdef", 2000),
+            life("b", 1000),
+        ])),
+    );
+    let ray = told.0.observed.ray.value().unwrap();
+    assert_eq!((ray.alive().count(), ray.alive_addresses()), (3, 2));
+    let worker = told.member(WORKER);
+    assert!(matches!(worker.standing, Standing::Alive(n) if n.id == "0123456789abcdef"));
+    assert!(!worker.well());
+    let says = "registered 2 times: Ray calls them all alive, 2 GPU together; 01234567 came last and is the one that counts here";
+    assert_eq!(worker.wrong, [says]);
+    assert!(members::strangers(&told.0).alive.is_empty());
+    assert!(told.member(HEAD).well());
+    // Ray has noticed that the earlier one is gone.
+    let mut over = life("b", 1000);
+    over.alive = false;
+    told.dashboard(
+        9000,
+        Ok(list(vec![alive("a", OWN[0]), life("0123456789abcdef", 2000), over])),
+    );
+    let worker = told.member(WORKER);
+    assert!(worker.well() && worker.earlier == 1);
+}
+
+#[test]
 fn earlier_lives_are_counted_and_the_latest_death_is_told() {
     let mut told = Told::new();
     let dead = |id: &str, ended, why: &str| RayNode {
