@@ -14,6 +14,8 @@ use crate::domain::serving::Health;
 use crate::domain::time::human;
 use crate::drive::{Console, ForFront, LEAVE_WAIT, Left};
 use crate::model::State;
+use crate::model::load::verdict::{Judgement, LOOK, QUIET, Verdict};
+use crate::model::loading::judge;
 use crate::model::state::{NodeView, ServingState};
 
 use super::exit::Exit;
@@ -28,6 +30,9 @@ pub(super) const GRACE: Duration = Duration::from_millis(1500);
 
 /// Longest wait of `status` for the first lines of the logs, where the server does not serve. A log may be empty.
 pub(super) const FIRST_LINES: Duration = Duration::from_millis(1500);
+
+/// Longest wait of `status` for a second look at a load that is silent: that of the verdict, and some time for the answers.
+pub(super) const SECOND_LOOK: Duration = LOOK.saturating_add(Duration::from_secs(4));
 
 /// Longest wait for the first answer of every node before something is done: what the configured limits give the farthest node, for a handshake with each
 /// hop, one with the node, and a command.
@@ -208,6 +213,17 @@ pub(super) fn logs_heard(state: &State) -> bool {
         !there || !seen.link.usable() || view.log.at.is_some()
     };
     state.observed.nodes.iter().zip(&state.nodes).all(heard)
+}
+
+/// Whether a load looks dead by its log and was hardly looked at: a little later it is known whether anything moves.
+pub(super) fn look_again(state: &State) -> bool {
+    let now = state.now.stamp;
+    let head = state.nodes.get(state.config.head().index());
+    let silent = head
+        .and_then(|view| view.log.at)
+        .is_some_and(|at| !at.found && at.age(now) > QUIET);
+    let early = |judged: Judgement| matches!(judged.verdict, Verdict::Early { .. });
+    silent && judge(state, None, now).is_some_and(early)
 }
 
 /// The hops and nodes that can't be used, each with why and what to do.

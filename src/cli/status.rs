@@ -23,7 +23,8 @@ use crate::report;
 use super::args::Args;
 use super::exit::Exit;
 use super::headless::{
-    FIRST_ANSWERS, FIRST_LINES, GRACE, Headless, Waited, logs_heard, pending, server_answered, unreachable,
+    FIRST_ANSWERS, FIRST_LINES, GRACE, Headless, SECOND_LOOK, Waited, logs_heard, look_again, pending, server_answered,
+    unreachable,
 };
 use super::{cause, logfile, out, start};
 
@@ -52,6 +53,9 @@ pub(super) async fn status(args: &Args, json: bool) -> Result<Exit> {
     // Why it does not serve is in the logs.
     if !matches!(waited, Waited::Signal(_)) && verdict(headless.console.state()) != Exit::Done {
         waited = headless.until(FIRST_LINES, logs_heard).await;
+    }
+    if !matches!(waited, Waited::Signal(_)) && look_again(headless.console.state()) {
+        waited = headless.until(SECOND_LOOK, |s| !look_again(s)).await;
     }
     let exit = match waited {
         Waited::Signal(exit) => exit,

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::bench::BenchEvent;
+use super::clock::{NodeClock, Written};
 use super::command::{Command, Exit};
 use super::ids::{NodeId, RunId, Source};
 use super::intent::Intent;
@@ -59,12 +60,18 @@ pub enum EventKind {
     CommandStarted(CommandStart),
     /// A command ended. Never dropped.
     CommandDone(CommandDone),
+    /// What a node's own clock shows at the event's moment. The newest wins.
+    Clock(NodeClock),
     /// A log has new lines (they stand beside the queue).
     LogAdvanced {
         /// Lines seen in all.
         seq: u64,
         /// Lines that the ring dropped.
         dropped: u64,
+        /// The newest of them that is the log's own; `None` where only the console has written into it.
+        newest: Option<Written>,
+        /// The newest of them that says more than that something is waited for.
+        spoke: Option<Written>,
     },
     /// How a node's log keeps up; the newest replaces the one before.
     LogFlow(LogFlow),
@@ -73,7 +80,7 @@ pub enum EventKind {
     /// The container whose log was followed ended. Never dropped.
     ContainerEnded(ContainerEnd),
     /// A log line said something.
-    Line(LineFact),
+    Line(LineFact, Written),
     /// A log line may say why something failed, or a new start makes what was said before void. Never dropped.
     Sign(Sign),
     /// An actor asks. Never dropped.

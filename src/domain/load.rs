@@ -104,6 +104,24 @@ pub enum LineFact {
     Failure(String),
 }
 
+impl LineFact {
+    /// Whether the line says no more than that something is waited for: such a line breaks no silence.
+    #[must_use]
+    pub fn waits(&self) -> bool {
+        match self {
+            Self::GpuWait { .. } | Self::StillWaits => true,
+            Self::NewStart
+            | Self::Stage(_)
+            | Self::Bar { .. }
+            | Self::Checkpoint(_)
+            | Self::Download { .. }
+            | Self::Rank(_)
+            | Self::Transport(_)
+            | Self::Failure(_) => false,
+        }
+    }
+}
+
 /// A rank as far as one of its lines names it. Each part may be missing, and which are there differs by version and by line.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct RankLine {

@@ -9,6 +9,7 @@
 pub mod address;
 pub mod bench;
 pub mod cadence;
+pub mod clock;
 pub mod command;
 pub mod container;
 pub mod disk;
@@ -41,4 +42,4 @@ pub mod wrap;
 
 pub use ids::{HopId, NodeId, QuestionId, Role, RunId, Source, StepId};
 pub use reading::{Reading, Reason};
-pub use time::{Now, Stamp, Wall};
+pub use time::{Now, Stamp, Wall, When};

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::clock::NodeClock;
 use super::container::ContainerFacts;
 use super::disk::DiskFacts;
 use super::event::Subject;
@@ -57,6 +58,8 @@ impl Observed {
 pub struct NodeObserved {
     /// Its SSH connection.
     pub link: LinkState,
+    /// Its own clock.
+    pub clock: Reading<NodeClock>,
     /// Host memory.
     pub memory: Reading<MemoryFacts>,
     /// GPUs and what holds them.

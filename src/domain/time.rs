@@ -1,14 +1,18 @@
 //! Time as a value: pure rooms get it as an argument and never read a clock.
 
+use std::cmp::Ordering;
 use std::time::Duration;
 
 use serde::Serialize;
 
-/// Milliseconds since this console started, from a monotonic clock.
+/// Milliseconds of the console's monotonic clock. What was before the console started has a stamp too: its clock begins at [`Stamp::START`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize)]
 pub struct Stamp(pub u64);
 
 impl Stamp {
+    /// What a console's clock shows when it starts: ten years. What was longer before that is told as ten years before.
+    pub const START: Self = Self(10 * 365 * 86_400_000);
+
     /// Time from `earlier` to `self`; zero when `earlier` is later.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
@@ -22,8 +26,62 @@ impl Stamp {
     }
 }
 
-/// Milliseconds since 1970-01-01 UTC on the operator's machine: for files, file names and the clock on the screen, never for arithmetic
-/// between two events.
+/// When something was, as far as it is known. Of two that name the same moment the one that is sure is the later one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+pub struct When {
+    /// The moment.
+    pub stamp: Stamp,
+    /// Whether it was only found so then: it was then or at any time before.
+    pub found: bool,
+}
+
+impl When {
+    /// It was then.
+    #[must_use]
+    pub const fn at(stamp: Stamp) -> Self {
+        Self { stamp, found: false }
+    }
+
+    /// It was then or before.
+    #[must_use]
+    pub const fn found(stamp: Stamp) -> Self {
+        Self { stamp, found: true }
+    }
+
+    /// The moment where it is sure.
+    #[must_use]
+    pub fn sure(self) -> Option<Stamp> {
+        (!self.found).then_some(self.stamp)
+    }
+
+    /// How long ago it was; at least, where it was found so.
+    #[must_use]
+    pub fn age(self, now: Stamp) -> Duration {
+        now.since(self.stamp)
+    }
+
+    /// The same for a person: `4m10s`, `at least 12 s`.
+    #[must_use]
+    pub fn ago(self, now: Stamp) -> String {
+        let age = human(self.age(now));
+        if self.found { format!("at least {age}") } else { age }
+    }
+}
+
+impl Ord for When {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (self.stamp, !self.found).cmp(&(other.stamp, !other.found))
+    }
+}
+
+impl PartialOrd for When {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// Milliseconds since 1970-01-01 UTC: on the operator's machine for files, file names and the clock on the screen, never for arithmetic
+/// between two events; or by a node's own clock, see [`super::clock`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize)]
 pub struct Wall(pub u64);
 
@@ -73,6 +131,14 @@ mod tests {
         for (ms, text) in cases {
             assert_eq!(human(Duration::from_millis(ms)), text);
         }
+    }
+
+    #[test]
+    fn what_was_found_is_as_old_as_that_at_least() {
+        let (sure, found) = (When::at(Stamp(5000)), When::found(Stamp(5000)));
+        assert_eq!(sure.ago(Stamp(17_000)), "12 s");
+        assert_eq!(found.ago(Stamp(17_000)), "at least 12 s");
+        assert!(sure > found && found > When::at(Stamp(4999)));
     }
 
     #[test]

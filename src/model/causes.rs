@@ -11,8 +11,8 @@ use crate::domain::problem::{Problem, Verdict};
 use crate::domain::serving::Health;
 use crate::domain::sign::Sign;
 use crate::domain::step::Failure;
-use crate::domain::time::{human, millis};
-use crate::domain::{NodeId, Now, Reading, Stamp, StepId, Wall};
+use crate::domain::time::human;
+use crate::domain::{NodeId, Now, Reading, Stamp, StepId};
 use crate::plan::{Condition, StepKind, StepState, explain, judge};
 
 use super::run;
@@ -132,14 +132,10 @@ fn unmet(state: &State, condition: &Condition) -> Option<Fact> {
     }
 }
 
-/// A container that was not seen before: what the one before it said is about that one. The node's clock is read off it.
-pub(super) fn container(state: &mut State, node: NodeId, container: Option<&Container>, at: Stamp) {
+/// A container that was not seen before: what the one before it said is about that one.
+pub(super) fn container(state: &mut State, node: NodeId, container: Option<&Container>) {
     let Some(container) = container else { return };
     let by_node = container.started_at.as_deref().and_then(diagnose::wall);
-    if let (Some(started), Some(up)) = (by_node, container.up_seconds) {
-        let now = Wall(started.0.saturating_add(millis(Duration::from_secs(up))));
-        state.evidence.clock(node, now, wall_at(state, at));
-    }
     let started = Started {
         id: container.id.clone(),
         at: container.started_at.clone(),
@@ -363,12 +359,6 @@ fn health(state: &State) -> Option<Judged> {
         Some(code) => Judged::So(fact(FactName::HealthFails, None, code)),
         None => Judged::Not(FactName::HealthFails, None),
     })
-}
-
-/// The console's wall clock at a stamp.
-fn wall_at(state: &State, at: Stamp) -> Wall {
-    let passed = at.since(state.started.stamp);
-    Wall(state.started.wall.0.saturating_add(millis(passed)))
 }
 
 /// The step that failed.

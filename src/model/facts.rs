@@ -8,7 +8,7 @@ use crate::domain::memory::MemoryFacts;
 use crate::domain::ray::RayVia;
 use crate::domain::serving::ServeFacts;
 use crate::domain::units::Bytes;
-use crate::domain::{NodeId, Reading, Stamp};
+use crate::domain::{NodeId, Reading, Stamp, When};
 
 use super::causes;
 use super::load::in_peace;
@@ -66,7 +66,7 @@ pub(super) fn take(state: &mut State, node: NodeId, found: Facts, at: Stamp) {
             let found = own.as_ref().map(|c| c.state == ContainerState::Running);
             seen.containers = Reading::known(c, at);
             view.restarts.take(own.as_ref(), at);
-            causes::container(state, node, own.as_ref(), at);
+            causes::container(state, node, own.as_ref());
             if found != Some(true)
                 && let Some(seen) = state.observed.nodes.get_mut(node.index())
             {
@@ -101,7 +101,7 @@ pub(super) fn take(state: &mut State, node: NodeId, found: Facts, at: Stamp) {
 /// Takes a reading into what moves on the node: movement is progress while a load is under way.
 fn moved(view: &mut NodeView, at: Stamp, take: impl FnOnce(&mut Trends) -> bool) {
     if take(&mut view.trends) {
-        view.load.progress_at = Some(at);
+        view.load.progress_at = Some(When::at(at));
     }
 }
 

@@ -5,13 +5,13 @@ use std::time::Duration;
 use crate::domain::intent::Action;
 use crate::domain::load::{EarlierLoad, Stage};
 use crate::domain::time::millis;
-use crate::domain::{Stamp, Wall};
+use crate::domain::{Stamp, Wall, When};
 use crate::plan::StepKind;
 
 use super::state::{EARLIER, State};
 
-/// Time from the start of a server's process to its first line: imports, on a slow disk. A line that is read later than this was there before it could be
-/// read, so that nobody knows when its stage began.
+/// Time from the start of a server's process to its first line: imports, on a slow disk. A line without a time that is read later than this was there before
+/// it could be read, so that nobody knows when its stage began.
 const FIRST_LINE: Duration = Duration::from_secs(90);
 
 /// A first stage that is over sooner was read in one gulp with the next.
@@ -21,12 +21,14 @@ const GULP: Duration = Duration::from_secs(2);
 pub(super) fn finished(state: &mut State, now: Stamp, wall: Wall) -> Option<EarlierLoad> {
     let load = &state.nodes.get(state.config.head().index())?.load;
     let started = load.started?;
-    if !(started_here(state, started) || seen_from_the_start(state, started)) {
+    // The log's own times are as good as those of who has watched it.
+    let sure = !started.found && load.entered.iter().all(|(_, at)| !at.found);
+    if !(sure || started_here(state, started.stamp) || seen_from_the_start(state, started.stamp)) {
         return None;
     }
-    let ends = load.entered.iter().skip(1).map(|(_, at)| *at).chain([now]);
-    let took = |((stage, from), to): (&(Stage, Stamp), Stamp)| {
-        let took = Duration::from_millis(millis(to.since(*from)));
+    let ends = load.entered.iter().skip(1).map(|(_, at)| at.stamp).chain([now]);
+    let took = |((stage, from), to): (&(Stage, When), Stamp)| {
+        let took = Duration::from_millis(millis(from.age(to)));
         (*stage, took)
     };
     let finished = EarlierLoad {
@@ -74,6 +76,8 @@ fn seen_from_the_start(state: &State, started: Stamp) -> bool {
     };
     let age = Duration::from_secs(up).saturating_sub(at.since(started));
     let load = state.nodes.get(state.config.head().index()).map(|view| &view.load);
-    let first = load.and_then(|l| l.entered.get(1)).map(|(_, next)| next.since(started));
+    let first = load
+        .and_then(|l| l.entered.get(1))
+        .map(|(_, next)| next.stamp.since(started));
     age <= FIRST_LINE && first.is_some_and(|took| took >= GULP)
 }

@@ -13,14 +13,15 @@ use crate::domain::link::LinkState;
 use crate::domain::load::Stage;
 use crate::domain::serving::Health;
 use crate::domain::units::Bytes;
-use crate::domain::{NodeId, Stamp};
+use crate::domain::{NodeId, Stamp, When};
 use crate::plan::{StepKind, StepState};
 
 use super::load::eta::{self, Eta};
+use super::load::trend::Trends;
 use super::load::verdict::{self, Case, Judgement, QUIET, Verdict};
 use super::load::{Bar, Load, Rank};
 use super::schedule::{HEALTH_EVERY, every, ray_every};
-use super::server::proven;
+use super::server::{proven, server_since};
 use super::state::{NodeView, State};
 
 /// Utilisation in percent from which a GPU is at work, and up to which it is idle, where one node's is held against another's.
@@ -50,7 +51,7 @@ pub struct Part {
     /// Its stage.
     pub stage: Stage,
     /// Since when, where that is known.
-    pub since: Option<Stamp>,
+    pub since: Option<When>,
     /// Its bar.
     pub bar: Option<Bar>,
     /// Bytes: done, of how many. Of a download, or of the weights where their size is known.
@@ -102,7 +103,7 @@ pub fn whole(state: &State) -> Option<Part> {
     part(state, state.config.head())
 }
 
-fn plain(stage: Stage, since: Option<Stamp>, told_by: ToldBy) -> Part {
+fn plain(stage: Stage, since: Option<When>, told_by: ToldBy) -> Part {
     Part {
         stage,
         since,
@@ -210,7 +211,7 @@ fn outside(state: &State, id: NodeId) -> Option<Part> {
             return None;
         }
     }
-    Some(plain(stage, status.started, ToldBy::Outside))
+    Some(plain(stage, status.started.map(When::at), ToldBy::Outside))
 }
 
 /// How the load goes: of a node's part, or with `None` of the whole. `None` where nothing loads, and where it is done.
@@ -245,6 +246,7 @@ pub fn judge(state: &State, id: Option<NodeId>, now: Stamp) -> Option<Judgement>
             }
         }
         Verdict::Progressing
+        | Verdict::Early { .. }
         | Verdict::Slow
         | Verdict::Waiting(_)
         | Verdict::Stalled { .. }
@@ -255,14 +257,16 @@ pub fn judge(state: &State, id: Option<NodeId>, now: Stamp) -> Option<Judgement>
 /// What is known of the whole load, or of a node's part.
 fn case(state: &State, id: Option<NodeId>, part: &Part, now: Stamp) -> Case {
     let head = state.config.head();
-    let mut signals = Vec::new();
+    let (mut signals, mut looks) = (Vec::new(), Vec::new());
     for node in state.config.node_ids().filter(|n| id.is_none_or(|id| id == *n)) {
         // What a node said before it fell silent is not what moves now.
         if state.observed.node(node).is_none_or(|n| n.link != LinkState::Up) {
             continue;
         }
         let name = state.config.node_name(node);
-        let seen = state.nodes.get(node.index()).map(|view| view.trends.seen(now));
+        let trends = state.nodes.get(node.index()).map(|view| &view.trends);
+        looks.push(trends.and_then(Trends::since));
+        let seen = trends.map(|trends| trends.seen(now));
         signals.extend(seen.unwrap_or_default().into_iter().map(|seen| (name.to_owned(), seen)));
     }
     // The nodes stand beside each other, reading by reading: where there is room for a few of them, a node that differs is seen.
@@ -272,13 +276,16 @@ fn case(state: &State, id: Option<NodeId>, part: &Part, now: Stamp) -> Case {
         ToldBy::OwnLog | ToldBy::Outside => id.unwrap_or(head),
         ToldBy::HeadLog | ToldBy::Inferred => head,
     };
-    let load = state.nodes.get(log.index()).map(|view| &view.load);
+    let view = state.nodes.get(log.index());
+    let load = view.map(|view| &view.load);
     let heard = id.is_none_or(|_| part.told_by == ToldBy::OwnLog);
     Case {
         stage: part.stage,
-        since: part.since.unwrap_or(state.server.since),
+        since: part.since.unwrap_or_else(|| server_since(state)),
+        inferred: part.told_by == ToldBy::Inferred,
         writes: heard,
         line_at: load.and_then(|l| l.line_at).filter(|_| heard),
+        came: view.and_then(|view| view.log.came).filter(|_| heard),
         step_at: part
             .bar
             .map(|bar| bar.at)
@@ -286,8 +293,9 @@ fn case(state: &State, id: Option<NodeId>, part: &Part, now: Stamp) -> Case {
         pace: part
             .bar
             .filter(|bar| bar.done < bar.total)
-            .and_then(|bar| Some((bar.step()?, bar.at))),
+            .and_then(|bar| Some((bar.step()?, bar.at.sure()?))),
         signals,
+        watched: looks.into_iter().reduce(|a, b| Some(a?.max(b?))).flatten(),
         gpus: gpus(state, part.stage, load, now),
         missing: missing(state, id, now),
         refused_port: refused(state, now),
@@ -428,10 +436,10 @@ pub fn time_left(state: &State, now: Stamp) -> Result<Eta, &'static str> {
         | Stage::Ready => part.bar.and_then(|b| b.eta()),
     };
     // A bar's own rate is of its last step: what has passed since is taken off, for as long as it may be a step that goes on.
-    let rate = rate.map(|left| left.saturating_sub(part.bar.map_or(Duration::ZERO, |b| now.since(b.at).min(QUIET))));
+    let rate = rate.map(|left| left.saturating_sub(part.bar.map_or(Duration::ZERO, |b| b.at.age(now).min(QUIET))));
     let now = eta::Now {
         stage: part.stage,
-        took: part.since.map_or(Duration::ZERO, |since| now.since(since)),
+        took: part.since.and_then(When::sure).map(|since| now.since(since)),
         share: part.share.map(|(share, _)| share),
         rate,
     };

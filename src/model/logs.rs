@@ -5,14 +5,18 @@ use std::time::Duration;
 use crate::domain::effect::Effect;
 use crate::domain::link::LinkState;
 use crate::domain::logs::{ContainerEnd, LogChoice};
-use crate::domain::{NodeId, Stamp};
+use crate::domain::{NodeId, Stamp, When};
 
+use super::server::server_since;
 use super::state::State;
 use super::why::lost_since;
 
 /// Silence of the head's log, while the server loads, after which a worker shows what Ray's workers on its own node write: the driver prints what they say,
 /// as long as it prints. Weights are read and graphs captured with a line every few seconds.
 pub const DRIVER_SILENT: Duration = Duration::from_secs(60);
+
+/// A log whose newest line came sooner ago may still be read: an old line is then not its last.
+const READING: Duration = Duration::from_secs(2);
 
 /// Keeps every worker's choice what it should be: the files of Ray's while the driver is silent, unless the operator has chosen.
 pub(super) fn settle(state: &mut State, now: Stamp, effects: &mut Vec<Effect>) {
@@ -33,20 +37,21 @@ pub(super) fn settle(state: &mut State, now: Stamp, effects: &mut Vec<Effect>) {
 
 /// Since when the driver says nothing though it should; `None` while it speaks, or has no reason to.
 #[must_use]
-pub fn silent_since(state: &State, now: Stamp) -> Option<Stamp> {
+pub fn silent_since(state: &State, now: Stamp) -> Option<When> {
     let head = state.config.head();
     let (seen, view) = (state.observed.node(head)?, state.nodes.get(head.index())?);
     // A head that is tried again is as silent as before.
     if let Some(since) = lost_since(state, head) {
-        return Some(since);
+        return Some(When::at(since));
     }
     if seen.link != LinkState::Up {
         return None;
     }
     let loading = state.loads() && !state.server.state.answers();
-    let loading_since = loading.then_some(state.server.since)?;
+    let loading_since = loading.then(|| server_since(state))?;
     let spoke = view.log.at.map_or(loading_since, |at| at.max(loading_since));
-    (now.since(spoke) >= DRIVER_SILENT).then_some(spoke)
+    let read = view.log.came.is_none_or(|came| now.since(came) >= READING);
+    (read && spoke.age(now) >= DRIVER_SILENT).then_some(spoke)
 }
 
 /// The operator wants the other one of the focused worker's logs.
@@ -139,7 +144,7 @@ mod tests {
     }
 
     fn line(state: &mut State, ms: u64) {
-        state.nodes[0].log.at = Some(Stamp(ms));
+        state.nodes[0].log.at = Some(When::at(Stamp(ms)));
     }
 
     #[test]
@@ -148,7 +153,7 @@ mod tests {
         line(&mut state, 5000);
         assert_eq!(settled(&mut state, 64_999), []);
         assert_eq!(settled(&mut state, 65_000), [Effect::ShowLog(WORKER, LogChoice::Ray)]);
-        assert_eq!(silent_since(&state, Stamp(66_000)), Some(Stamp(5000)));
+        assert_eq!(silent_since(&state, Stamp(66_000)), Some(When::at(Stamp(5000))));
         assert_eq!(settled(&mut state, 66_000), []);
         line(&mut state, 67_000);
         assert_eq!(settled(&mut state, 67_000), [Effect::ShowLog(WORKER, LogChoice::Own)]);

@@ -5,6 +5,8 @@
 //! Invariants: `update` is the only writer; every list here is bounded; a reading that went stale stays, with its age; a link that went down keeps
 //! its readings; which probe is due is decided here, the actors only run them.
 
+#[cfg(test)]
+mod age_tests;
 pub mod bench;
 #[cfg(test)]
 mod captured_tests;
@@ -30,9 +32,10 @@ pub mod state;
 mod tests;
 mod update;
 pub mod way;
+mod when;
 mod why;
 
-pub use server::doubt;
+pub use server::{doubt, listens_since, server_since};
 pub use state::{Options, State};
 pub use update::update;
 pub use way::{server_url, tunnel_line};

@@ -96,7 +96,7 @@ fn step_fix(state: &State) -> Option<String> {
 
 fn progress(state: &State) -> Progress {
     Progress {
-        last: state.nodes.iter().filter_map(|n| n.load.progress_at).max(),
+        last: state.nodes.iter().filter_map(|n| n.load.progress_at?.sure()).max(),
         downloading: state
             .nodes
             .get(state.config.head().index())

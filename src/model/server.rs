@@ -3,9 +3,10 @@
 use std::mem::discriminant;
 
 use crate::domain::effect::Effect;
+use crate::domain::load::Stage;
 use crate::domain::ray::RayVia;
 use crate::domain::serving::{Health, MetricsSample, ServerFacts, TOKEN_ASKED};
-use crate::domain::{Reading, Stamp};
+use crate::domain::{Reading, Stamp, When};
 use crate::measure::Figures;
 
 use super::flow::Verdict;
@@ -160,6 +161,41 @@ pub(super) fn settle(state: &mut State, now: Stamp, effects: &mut Vec<Effect>) {
         state.server.since = now;
     }
     state.server.state = next;
+}
+
+/// Since when the server is where it stands. A state that was found has begun before, and for some of them the log says when.
+#[must_use]
+pub fn server_since(state: &State) -> When {
+    let view = &state.server;
+    if !view.found {
+        return When::at(view.since);
+    }
+    let head = state.nodes.get(state.config.head().index()).map(|node| &node.load);
+    let told = match &view.state {
+        ServingState::Loading => head.and_then(|load| load.started),
+        ServingState::Failed(why) => {
+            let loads = state.nodes.iter().map(|n| &n.load).filter(|l| !l.over);
+            failures(loads)
+                .into_iter()
+                .find(|(_, text)| text == why)
+                .map(|(at, _)| *at)
+        }
+        ServingState::Unknown
+        | ServingState::Down
+        | ServingState::Answering
+        | ServingState::Ready
+        | ServingState::Degraded(_) => None,
+    };
+    let told = told.and_then(When::sure).filter(|at| *at <= view.since);
+    told.map_or(When::found(view.since), When::at)
+}
+
+/// Since when a server that answers listens, as its log says; `None` where that does not tell.
+#[must_use]
+pub fn listens_since(state: &State) -> Option<Stamp> {
+    let load = &state.nodes.get(state.config.head().index())?.load;
+    let (stage, since) = load.stage.filter(|_| state.server.state.answers())?;
+    since.sure().filter(|_| stage == Stage::Listening)
 }
 
 /// Whether the next state was found so, and not seen to become so: nobody knows since when. What is learnt of a state that was found, such as the token that

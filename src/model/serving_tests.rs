@@ -8,7 +8,7 @@ use crate::domain::event::{Event, EventKind};
 use crate::domain::link::{LinkError, LinkErrorKind, LinkState};
 use crate::domain::logs::LogChoice;
 use crate::domain::serving::{Health, MetricsOf, MetricsSample, ServerFacts};
-use crate::domain::{Now, Source, Stamp, Wall};
+use crate::domain::{Now, Source, Stamp, Wall, When};
 use crate::engine::metrics::sample;
 use crate::measure::Quantile;
 use crate::measure::window::ONE_SCRAPE;
@@ -222,7 +222,7 @@ fn a_head_that_is_lost_is_silent_through_every_try_to_reach_it() {
         heard.event(at, Source::Node(head), EventKind::Link(link));
         assert_eq!(
             silent_since(&heard.0, heard.0.now.stamp),
-            Some(Stamp(1000)),
+            Some(When::at(Stamp(1000))),
             "at {at} s"
         );
         assert_eq!(heard.0.nodes[1].log.choice, LogChoice::Ray, "at {at} s");

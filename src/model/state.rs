@@ -18,7 +18,7 @@ use crate::domain::observed::Observed;
 use crate::domain::problem::Problem;
 use crate::domain::question::Question;
 use crate::domain::secret::SecretFrom;
-use crate::domain::{NodeId, Now, Reading, RunId, Source, Stamp};
+use crate::domain::{NodeId, Now, Reading, RunId, Source, Stamp, When};
 use crate::measure::{Figures, Window};
 use crate::plan::{Machine, Plan};
 
@@ -193,8 +193,12 @@ pub struct LogMeta {
     pub dropped: u64,
     /// How it keeps up with what is printed.
     pub flow: LogFlow,
-    /// When the last line came.
-    pub at: Option<Stamp>,
+    /// When its last line was written.
+    pub at: Option<When>,
+    /// When that line was read.
+    pub came: Option<Stamp>,
+    /// The latest moment at which one of its lines is known to have been written.
+    pub last: Option<Stamp>,
     /// Which of the node's logs is shown.
     pub choice: LogChoice,
     /// Which one would be without a word of the operator's.
@@ -379,7 +383,10 @@ impl State {
             unset: Vec::new(),
             started,
             now: started,
-            server: ServerView::default(),
+            server: ServerView {
+                since: started.stamp,
+                ..ServerView::default()
+            },
             ray: RayView::default(),
             plan: None,
             run: None,

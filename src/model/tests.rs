@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::config::{self, EXAMPLE};
 use crate::domain::cadence;
+use crate::domain::clock::Written;
 use crate::domain::command::{Command, Exit};
 use crate::domain::container::{Container, ContainerFacts, ContainerState, Labels};
 use crate::domain::effect::Effect;
@@ -368,7 +369,11 @@ fn what_an_unreachable_head_said_last_is_not_what_it_says_now() {
 fn a_process_that_is_gone_with_a_failure_line_has_failed_with_the_first_one() {
     let mut told = Told::serving(Options::default());
     for text in ["ValueError: first", "RuntimeError: echo"] {
-        told.at(100, Source::Node(HEAD), EventKind::Line(LineFact::Failure(text.into())));
+        told.at(
+            100,
+            Source::Node(HEAD),
+            EventKind::Line(LineFact::Failure(text.into()), Written::LIVE),
+        );
     }
     told.server(200, ServerFacts::Health(Health::Refused));
     told.node(300, HEAD, Facts::Serve(ServeFacts::default()));
@@ -378,7 +383,11 @@ fn a_process_that_is_gone_with_a_failure_line_has_failed_with_the_first_one() {
 /// Both nodes say that something failed, the worker first.
 fn failed_lines(told: &mut Told, at: u64) {
     for (ms, node, text) in [(at, WORKER, "NCCL error"), (at + 5, HEAD, "RuntimeError: echo")] {
-        told.at(ms, Source::Node(node), EventKind::Line(LineFact::Failure(text.into())));
+        told.at(
+            ms,
+            Source::Node(node),
+            EventKind::Line(LineFact::Failure(text.into()), Written::LIVE),
+        );
     }
 }
 
@@ -395,7 +404,7 @@ fn the_first_failure_of_all_nodes_is_the_one_that_counts() {
 fn a_load_goes_with_its_server_and_its_failures_stay() {
     let mut told = Told::serving(Options::default());
     for node in [HEAD, WORKER] {
-        let line = EventKind::Line(LineFact::Stage(Stage::Weights));
+        let line = EventKind::Line(LineFact::Stage(Stage::Weights), Written::LIVE);
         told.at(100, Source::Node(node), line);
     }
     failed_lines(&mut told, 200);
@@ -411,7 +420,7 @@ fn a_load_goes_with_its_server_and_its_failures_stay() {
 
 #[test]
 fn a_server_that_was_stopped_has_not_failed_for_what_it_said_long_ago() {
-    let listening = || EventKind::Line(LineFact::Stage(Stage::Listening));
+    let listening = || EventKind::Line(LineFact::Stage(Stage::Listening), Written::LIVE);
     let mut told = Told::serving(Options::default());
     failed_lines(&mut told, 100);
     told.at(1000, Source::Node(HEAD), listening());
@@ -808,13 +817,22 @@ fn a_probe_that_repeats_is_one_line_and_the_list_is_bounded() {
     assert_eq!(told.0.commands.len(), COMMANDS);
 }
 
+fn advanced(seq: u64, dropped: u64) -> EventKind {
+    EventKind::LogAdvanced {
+        seq,
+        dropped,
+        newest: Some(Written::LIVE),
+        spoke: Some(Written::LIVE),
+    }
+}
+
 #[test]
 fn a_held_log_stays_and_its_end_follows_again() {
     let mut told = Told::new(Options::default());
-    told.at(1, Source::Node(HEAD), EventKind::LogAdvanced { seq: 100, dropped: 40 });
+    told.at(1, Source::Node(HEAD), advanced(100, 40));
     told.wants(Intent::Scroll(Scroll::Lines(-10)));
     assert_eq!(told.0.screen.held.get(&HEAD), Some(&90));
-    told.at(2, Source::Node(HEAD), EventKind::LogAdvanced { seq: 120, dropped: 60 });
+    told.at(2, Source::Node(HEAD), advanced(120, 60));
     assert_eq!(told.0.screen.held.get(&HEAD), Some(&90));
     told.wants(Intent::Scroll(Scroll::Top));
     assert_eq!(

@@ -1,12 +1,14 @@
 //! The one writer: (state, event) to effects.
 
+use crate::domain::clock::{NodeClock, Written};
 use crate::domain::effect::Effect;
 use crate::domain::event::{Event, EventKind};
 use crate::domain::link::LinkState;
 use crate::domain::load::LineFact;
-use crate::domain::{NodeId, Source, Stamp};
+use crate::domain::{NodeId, Now, Reading, Source, Stamp, When};
 
 use super::state::{NOTICES, Notice, State, Watch};
+use super::when::when;
 use super::{causes, commands, facts, intents, logs, run, schedule, server, why};
 
 /// Takes one event. What must be done about it comes back in order.
@@ -55,12 +57,31 @@ pub fn update(state: &mut State, event: Event) -> Vec<Effect> {
             commands::done(state, &done);
             run::command_done(state, &done, &mut effects);
         }
-        EventKind::LogAdvanced { seq, dropped } => {
-            if let Some(view) = node_of(source).and_then(|n| state.nodes.get_mut(n.index())) {
-                view.load.lines(seq.saturating_sub(view.log.seq), now);
-                view.log.seq = seq;
-                view.log.dropped = dropped;
-                view.log.at = Some(now);
+        EventKind::Clock(clock) => {
+            if let Some(node) = node_of(source) {
+                self::clock(state, node, clock, event.at);
+            }
+        }
+        EventKind::LogAdvanced {
+            seq,
+            dropped,
+            newest,
+            spoke,
+        } => {
+            if let Some(node) = node_of(source) {
+                let spoke = spoke.and_then(|written| written_at(state, node, written, now));
+                let newest = newest.and_then(|written| written_at(state, node, written, now));
+                if let Some(view) = state.nodes.get_mut(node.index()) {
+                    view.log.seq = seq;
+                    view.log.dropped = dropped;
+                    if let Some(at) = spoke {
+                        view.load.spoke(at);
+                    }
+                    if let Some(at) = newest {
+                        view.log.at = Some(at);
+                        view.log.came = Some(now);
+                    }
+                }
             }
         }
         EventKind::LogFlow(flow) => {
@@ -70,6 +91,10 @@ pub fn update(state: &mut State, event: Event) -> Vec<Effect> {
         }
         EventKind::LogSource(source_now) => {
             if let Some(view) = node_of(source).and_then(|n| state.nodes.get_mut(n.index())) {
+                if view.log.source.as_ref().is_none_or(|(before, _)| *before != source_now) {
+                    // The lines of another log have an order of their own.
+                    (view.log.at, view.log.came, view.log.last) = (None, None, None);
+                }
                 view.log.source = Some((source_now, now));
             }
         }
@@ -78,9 +103,11 @@ pub fn update(state: &mut State, event: Event) -> Vec<Effect> {
                 logs::ended(state, node, end, now);
             }
         }
-        EventKind::Line(fact) => {
-            if let Some(node) = node_of(source) {
-                line(state, node, fact, now);
+        EventKind::Line(fact, written) => {
+            if let Some(node) = node_of(source)
+                && let Some(at) = written_at(state, node, written, now)
+            {
+                line(state, node, fact, at);
             }
         }
         EventKind::Sign(sign) => {
@@ -116,11 +143,12 @@ fn changes_cluster(kind: &EventKind) -> bool {
         | EventKind::Problems(_)
         | EventKind::CommandStarted(_)
         | EventKind::CommandDone(_)
+        | EventKind::Clock(_)
         | EventKind::LogAdvanced { .. }
         | EventKind::LogFlow(_)
         | EventKind::LogSource(_)
         | EventKind::ContainerEnded(_)
-        | EventKind::Line(_)
+        | EventKind::Line(..)
         | EventKind::Sign(_)
         | EventKind::Question(_)
         | EventKind::Bench(_)
@@ -141,8 +169,29 @@ pub(super) fn notice(state: &mut State, source: Source, text: String) {
     });
 }
 
+/// Takes what a node's own clock shows.
+fn clock(state: &mut State, node: NodeId, clock: NodeClock, at: Now) {
+    let Some(seen) = state.observed.nodes.get_mut(node.index()) else {
+        return;
+    };
+    // A look that was asked for may be answered before one that began earlier.
+    if seen.clock.at().is_none_or(|known| known <= at.stamp) {
+        seen.clock = Reading::known(clock, at.stamp);
+        state.evidence.clock(node, clock.shows, at.wall);
+    }
+}
+
+/// When a line of a node's log was written that is read now.
+fn written_at(state: &mut State, node: NodeId, written: Written, now: Stamp) -> Option<When> {
+    let clock = &state.observed.node(node)?.clock;
+    let log = &mut state.nodes.get_mut(node.index())?.log;
+    let at = when(clock, log.last, written, now);
+    log.last = at.sure().or(log.last);
+    Some(at)
+}
+
 /// Takes what a line says of a load.
-fn line(state: &mut State, node: NodeId, fact: LineFact, now: Stamp) {
+fn line(state: &mut State, node: NodeId, fact: LineFact, now: When) {
     if fact == LineFact::NewStart && node == state.config.head() {
         // What the nodes held until now is not of this load.
         state.nodes.iter_mut().for_each(|view| view.trends.begin());

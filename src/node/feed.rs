@@ -37,10 +37,10 @@ impl Clock {
     /// The time now. The wall clock is the start's plus what has passed: a stepped clock does not reorder events.
     #[must_use]
     pub fn now(&self) -> Now {
-        let passed = millis(self.base.elapsed());
+        let passed = self.base.elapsed();
         Now {
-            stamp: Stamp(passed),
-            wall: Wall(self.wall.0.saturating_add(passed)),
+            stamp: Stamp::START.plus(passed),
+            wall: Wall(self.wall.0.saturating_add(millis(passed))),
         }
     }
 }

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::PoisonError;
 
-use crate::diagnose::Matcher;
+use crate::diagnose::{Matcher, wall};
+use crate::domain::clock::Written;
 use crate::domain::event::EventKind;
 use crate::domain::load::LineFact;
 use crate::domain::logs::LogFlow;
@@ -39,11 +40,30 @@ pub(super) struct Reader<'a> {
     /// Whether what is read now was there before it could be followed.
     pub(super) backlog: bool,
     advanced: bool,
+    /// The newest line of the log's own that was not told yet, and the newest that says more than that something is waited for.
+    newest: Option<LineTime>,
+    spoke: Option<LineTime>,
     /// Bytes whose loss stands in the log, of this run of its command.
     lost: u64,
     /// How the log keeps up, and what was told of that last.
     flow: LogFlow,
     told: &'a mut LogFlow,
+}
+
+/// What tells when a line was written; its time is read when it is wanted.
+#[derive(Clone)]
+struct LineTime {
+    time: Option<String>,
+    backlog: bool,
+}
+
+impl LineTime {
+    fn written(&self) -> Written {
+        Written {
+            by_node: self.time.as_deref().and_then(wall),
+            backlog: self.backlog,
+        }
+    }
 }
 
 /// Ray's files, each with a decoder of its own.
@@ -123,6 +143,8 @@ impl<'a> Reader<'a> {
             findings: VecDeque::new(),
             backlog: true,
             advanced: false,
+            newest: None,
+            spoke: None,
             lost: 0,
             flow: node.flow,
             told: &mut node.flow,
@@ -168,7 +190,7 @@ impl<'a> Reader<'a> {
             self.follower.lost(bytes);
         }
         let text = format!("… {bytes} bytes of the log were lost here: they came faster than they could be read");
-        self.apply(vec![LineEdit::Push(Line::of(Stream::Out, text))]);
+        self.put(LineEdit::Push(Line::of(Stream::Out, text)));
     }
 
     /// The command has ended, by itself and well or not; so many bytes were lost in all. A line that has no end yet is one only if nothing more of it
@@ -243,6 +265,11 @@ impl<'a> Reader<'a> {
     /// What a line that has ended says of the engine and of why it fails; it is kept to be told.
     fn hear(&mut self, line: &Line) {
         let facts = self.find(line);
+        let time = self.time_of(line);
+        if !facts.iter().any(LineFact::waits) {
+            self.spoke = Some(time.clone());
+        }
+        self.newest = Some(time);
         for sign in self.matcher.read(line, &facts, self.backlog) {
             self.keep(EventKind::Sign(sign));
         }
@@ -256,10 +283,20 @@ impl<'a> Reader<'a> {
         }
         let text = line.plain();
         let facts = self.matcher.settle(&text, grammar::read(&text));
-        for fact in &facts {
-            self.keep(EventKind::Line(fact.clone()));
+        if !facts.is_empty() {
+            let written = self.time_of(line).written();
+            for fact in &facts {
+                self.keep(EventKind::Line(fact.clone(), written));
+            }
         }
         facts
+    }
+
+    fn time_of(&self, line: &Line) -> LineTime {
+        LineTime {
+            time: line.time.clone(),
+            backlog: self.backlog,
+        }
     }
 
     /// Keeps what a line says until the queue has room. Bars and failure lines may be many and each is worth little: they make room for the rest.
@@ -268,13 +305,13 @@ impl<'a> Reader<'a> {
             let bar = |f: &EventKind| {
                 matches!(
                     f,
-                    EventKind::Line(LineFact::Bar { .. } | LineFact::Download { .. } | LineFact::Rank(_))
+                    EventKind::Line(LineFact::Bar { .. } | LineFact::Download { .. } | LineFact::Rank(_), _)
                 )
             };
-            let failure = |f: &EventKind| matches!(f, EventKind::Line(LineFact::Failure(_)));
+            let failure = |f: &EventKind| matches!(f, EventKind::Line(LineFact::Failure(_), _));
             let place = self.findings.iter().position(bar);
             let place = place.or_else(|| self.findings.iter().rposition(failure));
-            let place = place.or_else(|| self.findings.iter().position(|f| matches!(f, EventKind::Line(_))));
+            let place = place.or_else(|| self.findings.iter().position(|f| matches!(f, EventKind::Line(..))));
             self.findings.remove(place.unwrap_or(0));
         }
         self.findings.push_back(found);
@@ -297,7 +334,16 @@ impl<'a> Reader<'a> {
                 let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
                 (log.next_seq(), log.dropped())
             };
-            self.advanced = !feed.offer(source, EventKind::LogAdvanced { seq, dropped });
+            let written = |told: &Option<LineTime>| told.as_ref().map(LineTime::written);
+            let news = EventKind::LogAdvanced {
+                seq,
+                dropped,
+                newest: written(&self.newest),
+                spoke: written(&self.spoke),
+            };
+            if feed.offer(source, news) {
+                (self.advanced, self.newest, self.spoke) = (false, None, None);
+            }
         }
     }
 }

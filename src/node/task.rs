@@ -483,6 +483,11 @@ async fn probe_job(job: Job, id: ProbeId, seen: watch::Sender<Watched>, streams:
             .map_or_else(|| "the probe printed nothing".to_owned(), |p| p.text.clone());
         feed.send(source, EventKind::ProbeFailed { probe: id, why }).await;
     }
+    if let Some(mut clock) = probe::node::clock(&output).filter(|_| id == ProbeId::Node) {
+        // It was read somewhere between the question and the answer.
+        clock.within = clock.within.saturating_add(output.took);
+        feed.send_at(source, asked, EventKind::Clock(clock)).await;
+    }
     for fact in facts {
         let fact = hide::facts(&masker, fact);
         if let Facts::Containers(containers) = &fact {

@@ -178,6 +178,11 @@ impl<'a> Teller<'a> {
 
     async fn tell(&mut self, readings: Vec<Reading>) {
         let (feed, source) = (&self.setup.feed, Source::Node(self.setup.id));
+        // The times in a log are read by it, so it is told before what brings the log.
+        if let Some((at, clock)) = self.reader.node_clock() {
+            let at = moment(feed.now(), at);
+            feed.send_at(source, at, EventKind::Clock(clock)).await;
+        }
         for reading in readings {
             let (what, every) = (reading.what, reading.every);
             if every > Duration::ZERO && self.paces.insert(what, every) != Some(every) {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::domain::units::Bytes;
-use crate::domain::{NodeId, Now};
+use crate::domain::{NodeId, Now, When};
 use crate::model::State;
 use crate::model::load::eta::Basis;
 use crate::model::load::verdict::{Judgement, Verdict};
@@ -11,14 +11,14 @@ use crate::model::load::{Load, Rank};
 use crate::model::loading::{self, Part};
 use crate::model::state::NodeView;
 
-use super::reading::seconds;
+use super::reading::{at_least, sure};
 
 /// A node's part of the load. Without a server that loads or has loaded, what the log says is about one that is gone: only its failures are told.
 pub(super) fn node(state: &State, id: NodeId, view: &NodeView, now: Now) -> Value {
     let load = &view.load;
     let part = loading::part(state, id);
     let mut value = json!({
-        "progress_age_s": load.progress_at.filter(|_| state.loads()).map(|t| seconds(now.stamp, t)),
+        "progress_age_s": load.progress_at.filter(|_| state.loads()).and_then(|t| sure(now.stamp, t)),
         "failures": load.failures.iter().map(|(_, text)| text).collect::<Vec<_>>(),
         "transports": load.transports,
         "ranks": ranks(state, load, now),
@@ -61,7 +61,8 @@ fn place(part: Option<&Part>, now: Now) -> Value {
     let share = part.and_then(|p| p.share);
     json!({
         "stage": part.map(|p| p.stage),
-        "stage_for_s": part.and_then(|p| p.since).map(|since| seconds(now.stamp, since)),
+        "stage_for_s": part.and_then(|p| p.since).and_then(|since| sure(now.stamp, since)),
+        "stage_for_at_least_s": part.and_then(|p| p.since).and_then(|since| at_least(now.stamp, since)),
         "told_by": part.map(|p| p.told_by),
         "done": bar.map(|b| b.done),
         "total": bar.map(|b| b.total),
@@ -83,7 +84,7 @@ fn ranks(state: &State, load: &Load, now: Now) -> Vec<Value> {
             "address": rank.address,
             "node": node,
             "stage": rank.stage.map(|(stage, _)| stage),
-            "stage_for_s": rank.stage.map(|(_, since)| seconds(now.stamp, since)),
+            "stage_for_s": rank.stage.and_then(|(_, since)| sure(now.stamp, since)),
             "done": rank.bar.map(|b| b.done),
             "total": rank.bar.map(|b| b.total),
         })
@@ -94,16 +95,22 @@ fn ranks(state: &State, load: &Load, now: Now) -> Vec<Value> {
 fn judgement(judged: &Judgement, now: Now) -> Value {
     let since = match &judged.verdict {
         Verdict::Stalled { since } | Verdict::Silent { since } => Some(*since),
+        Verdict::Early { since } => Some(When::at(*since)),
         Verdict::Progressing | Verdict::Slow | Verdict::Waiting(_) => None,
     };
     let what = match &judged.verdict {
         Verdict::Waiting(what) => Some(what),
-        Verdict::Progressing | Verdict::Slow | Verdict::Stalled { .. } | Verdict::Silent { .. } => None,
+        Verdict::Progressing
+        | Verdict::Early { .. }
+        | Verdict::Slow
+        | Verdict::Stalled { .. }
+        | Verdict::Silent { .. } => None,
     };
     json!({
-        "verdict": judged.verdict.word(),
+        "verdict": judged.verdict.word().replace(' ', "-"),
         "waits_for": what,
-        "for_s": since.map(|since| seconds(now.stamp, since)),
+        "for_s": since.and_then(|since| sure(now.stamp, since)),
+        "for_at_least_s": since.and_then(|since| at_least(now.stamp, since)),
         "evidence": judged.evidence,
         "advice": judged.advice,
     })

@@ -6,7 +6,7 @@ use crate::domain::Stamp;
 use crate::domain::logs::{ContainerEnd, LogSource};
 use crate::model::state::NodeView;
 
-use super::reading::seconds;
+use super::reading::{at_least, seconds, sure};
 
 /// The log of a node.
 pub(super) fn log(view: &NodeView, at: Stamp) -> Value {
@@ -15,7 +15,8 @@ pub(super) fn log(view: &NodeView, at: Stamp) -> Value {
         "dropped": view.log.dropped,
         "lost_bytes": view.log.flow.lost,
         "behind_s": view.log.flow.behind.map(|since| seconds(at, since)),
-        "age_s": view.log.at.map(|t| seconds(at, t)),
+        "age_s": view.log.at.and_then(|t| sure(at, t)),
+        "age_at_least_s": view.log.at.and_then(|t| at_least(at, t)),
         "source": view.log.source.as_ref().map(|(source, since)| from(source, seconds(at, *since))),
         "ended": view.ended.as_ref().map(|(end, seen)| ended(end, seconds(at, *seen))),
     })

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::domain::time::millis;
-use crate::domain::{Reading, Stamp};
+use crate::domain::{Reading, Stamp, When};
 
 /// Where readings come from. The words are those of `$defs/source` in `assets/status.schema.json`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -137,6 +137,16 @@ impl Fields {
 pub(super) fn seconds(now: Stamp, at: Stamp) -> f64 {
     // By a division: a sum of seconds and nanoseconds shows more digits than there are milliseconds.
     millis(now.since(at)) as f64 / 1000.0
+}
+
+/// Seconds since something, where it is known when it was.
+pub(super) fn sure(now: Stamp, when: When) -> Option<f64> {
+    when.sure().map(|at| seconds(now, at))
+}
+
+/// Seconds since something was found so: it was so for that long at least, and nobody knows since when. `None` where it is known.
+pub(super) fn at_least(now: Stamp, when: When) -> Option<f64> {
+    when.found.then(|| seconds(now, when.stamp))
 }
 
 /// The number as its source wrote it: 76.36 W stay 76.36, where the plain widening shows digits that nobody measured.

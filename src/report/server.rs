@@ -7,21 +7,23 @@ use crate::domain::serving::{Health, MetricsSample};
 use crate::measure::Quantile;
 use crate::measure::window::{NOT_EXPORTED, Quantiles};
 use crate::model::schedule::{HEALTH_EVERY, METRICS_EVERY, MODELS_EVERY};
-use crate::model::{State, doubt, server_url, tunnel_line};
+use crate::model::{State, doubt, listens_since, server_since, server_url, tunnel_line};
 
 use super::reading::{Origin, Source, decimal, part, reading, seconds};
 
 /// Where it stands, what its counters say now, and what they say of the last minute.
 pub(super) fn server(state: &State, now: Now) -> Value {
     let (seen, view, at) = (&state.observed.server, &state.server, now.stamp);
+    let since = server_since(state);
     let scrape = Origin::each(Source::Metrics, METRICS_EVERY);
     let counter = |get: fn(&MetricsSample) -> Option<f64>| part(&seen.metrics, at, scrape, NOT_EXPORTED, get);
     json!({
         "state": view.state.word(),
         "why": state.server_why(),
         "doubt": doubt(state, at),
-        "since_s": seconds(at, view.since),
-        "found": view.found,
+        "since_s": seconds(at, since.stamp),
+        "found": since.found,
+        "listens_for_s": listens_since(state).map(|since| seconds(at, since)),
         "url": server_url(&state.config),
         "tunnel": tunnel_line(&state.config),
         "expected_model": state.config.serve.name(),

@@ -2,9 +2,12 @@
 
 use serde_json::{Value, json};
 
+use crate::domain::event::Subject;
 use crate::domain::link::LinkState;
-use crate::domain::{NodeId, Now};
+use crate::domain::time::millis;
+use crate::domain::{NodeId, Now, Stamp, Wall};
 use crate::model::State;
+use crate::model::schedule::every;
 use crate::model::state::LastError;
 
 use super::SCHEMA;
@@ -13,7 +16,7 @@ use super::load;
 use super::log;
 use super::node::readings;
 use super::ray::ray;
-use super::reading::seconds;
+use super::reading::{Origin, Source, reading, seconds};
 use super::server::server;
 
 /// The whole state as one object.
@@ -73,6 +76,30 @@ fn link_json(link: &LinkState, lost: Option<&LastError>, now: Now) -> Value {
     }
 }
 
+/// A node's own clock, held against the console's.
+fn clock(state: &State, id: NodeId, now: Now) -> Value {
+    let Some(seen) = state.observed.node(id).map(|seen| &seen.clock) else {
+        return Value::Null;
+    };
+    let by_console = |at: Stamp| Wall(now.wall.0.saturating_sub(millis(now.stamp.since(at))));
+    let origin = Origin::each(Source::Proc, every(state, id, Subject::Containers));
+    let at = seen.at().unwrap_or_default();
+    reading(seen, now.stamp, origin, |clock| {
+        json!({
+            "ahead_s": ms(clock.ahead_ms(by_console(at))),
+            "within_s": clock.within.as_secs_f64(),
+        })
+    })
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "milliseconds for a person; a clock that is off by millennia is off"
+)]
+fn ms(ms: i64) -> f64 {
+    ms as f64 / 1000.0
+}
+
 fn node_json(state: &State, id: NodeId, now: Now) -> Option<Value> {
     let (node, seen, view) = (
         state.config.node(id)?,
@@ -88,6 +115,7 @@ fn node_json(state: &State, id: NodeId, now: Now) -> Option<Value> {
         "expected_gpus": node.gpus,
         "login": if node.relayed { "jump" } else { "own" },
         "link": link_json(&seen.link, view.last_error.as_ref(), now),
+        "clock": clock(state, id, now),
         "unread": view.unread.iter().map(|(what, u)| json!({ "what": what, "why": u.why, "for_s": seconds(at, u.since) })).collect::<Vec<_>>(),
         "load": load::node(state, id, view, now),
         "log": log::log(view, at),

@@ -122,6 +122,12 @@ impl Calendar {
         self.epoch.saturating_add(at).as_secs_f64()
     }
 
+    /// As `date +%s.%N` has it.
+    pub fn date(self, at: Moment) -> String {
+        let t = self.epoch.saturating_add(at);
+        format!("{}.{:09}", t.as_secs(), t.subsec_nanos())
+    }
+
     /// Whole seconds since 1970.
     pub fn unix_seconds(self, at: Moment) -> u64 {
         self.epoch.saturating_add(at).as_secs()
@@ -153,6 +159,7 @@ mod tests {
         assert_eq!(c.docker(at), "2026-11-29T18:58:10.883000000Z");
         assert_eq!(c.vllm(at), "11-29 18:58:10");
         assert_eq!(c.ray(at), "2026-11-29 18:58:10,883");
+        assert_eq!(c.date(at), "1795978690.883000000");
         assert_eq!(c.parse(&c.docker(at)), Some(at));
         assert_eq!(c.parse("1795978691"), Some(Duration::from_secs(1)));
         assert_eq!(c.parse("1970-01-01T00:00:00Z"), Some(Duration::ZERO));

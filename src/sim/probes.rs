@@ -146,7 +146,7 @@ fn parts(world: &World, node: usize, name: &str, what: Subject, now: Moment) -> 
                 .iter()
                 .filter(|c| c.runs(now) || c.name == name || c.labels.contains_key(label::CLUSTER));
             let list: String = shown.map(|c| format!("{}\n", inspected(world, c, now))).collect();
-            let clock = section("clock", &format!("{}\n", world.calendar.unix_seconds(now)));
+            let clock = section("clock", &format!("{}\n", world.calendar.date(now)));
             vec![("containers", clock + &section("containers", &list))]
         }
         Subject::Gpus => {

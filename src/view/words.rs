@@ -6,7 +6,7 @@ use crate::domain::event::{ProbeId, Purpose};
 use crate::domain::intent::Action;
 use crate::domain::time::human;
 use crate::domain::units::Bytes;
-use crate::domain::{Reading, Source, Wall};
+use crate::domain::{Reading, Source, Stamp, Wall, When};
 use crate::model::State;
 
 /// What stands for an unknown value.
@@ -71,6 +71,12 @@ pub(super) fn seconds(d: Duration) -> String {
     } else {
         human(d)
     }
+}
+
+/// How long ago something was, in whole seconds: `12 s`, and `over 12 s` where it was only found so then.
+pub(super) fn ago(when: When, now: Stamp) -> String {
+    let age = seconds(when.age(now));
+    if when.found { format!("over {age}") } else { age }
 }
 
 /// `12:31:07` at an offset from UTC in seconds.

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bringup::config::{self, Config};
-use bringup::diagnose::{Cause, Matcher};
+use bringup::diagnose::{Cause, Matcher, wall};
+use bringup::domain::clock::{NodeClock, Written};
 use bringup::domain::command::{Command, Exit};
 use bringup::domain::container::{Container, ContainerFacts, ContainerState, Labels};
 use bringup::domain::effect::Effect;
@@ -111,8 +112,12 @@ impl Told {
     fn read(&mut self, node: NodeId, ms: u64, line: &Line) {
         let facts = grammar::read_line(&line.plain());
         let signs = self.logs.get_mut(&node).expect("a log").read(line, &facts, true);
+        let written = Written {
+            by_node: line.time.as_deref().and_then(wall),
+            backlog: true,
+        };
         for fact in facts {
-            self.at(ms, node, EventKind::Line(fact));
+            self.at(ms, node, EventKind::Line(fact, written));
         }
         for sign in signs {
             self.at(ms, node, EventKind::Sign(sign));
@@ -147,8 +152,13 @@ impl Told {
         self.own(ms, node, ContainerState::Running, "c2", ms, 0);
     }
 
-    /// The node's clock is so many seconds ahead, as its container's start and age tell.
+    /// The node's clock is so many seconds ahead.
     pub fn clock(&mut self, ms: u64, node: NodeId, ahead: i64) {
+        let clock = NodeClock {
+            shows: Wall((BASE + ms).saturating_add_signed(ahead * 1000)),
+            within: Duration::ZERO,
+        };
+        self.at(ms, node, EventKind::Clock(clock));
         self.own(ms, node, ContainerState::Running, "c1", 0, ahead);
     }
 

@@ -17,7 +17,7 @@ use bringup::domain::memory::MemoryFacts;
 use bringup::domain::ray::{RayFacts, RayNode, RayVia};
 use bringup::domain::serving::{Health, MetricsSample, TokenProof};
 use bringup::domain::units::{Bytes, Celsius, Percent, Watts};
-use bringup::domain::{NodeId, Now, Reading, RunId, Stamp, Wall};
+use bringup::domain::{NodeId, Now, Reading, RunId, Stamp, Wall, When};
 use bringup::engine::grammar;
 use bringup::log::{Decoder, Line, LogWindows, Ring, Stream};
 use bringup::measure::window::{NOT_EXPORTED, Quantiles};
@@ -230,10 +230,12 @@ pub fn loading(config: Config) -> State {
                 view.trends.memory(&took(100 * back), ago(2 * back + 1).stamp);
             }
         }
-        view.load.line(LineFact::NewStart, ago(482).stamp);
-        view.load.line(LineFact::Transport(Transport::Ib), ago(470).stamp);
+        view.load.line(LineFact::NewStart, When::at(ago(482).stamp));
+        view.load
+            .line(LineFact::Transport(Transport::Ib), When::at(ago(470).stamp));
         if id == state.config.head() {
-            view.load.line(LineFact::Checkpoint(Bytes(122 << 30)), ago(481).stamp);
+            view.load
+                .line(LineFact::Checkpoint(Bytes(122 << 30)), When::at(ago(481).stamp));
             let first = RankLine {
                 name: Some("TP0".into()),
                 rank: Some(0),
@@ -242,18 +244,18 @@ pub fn loading(config: Config) -> State {
                 stage: Some(Stage::Weights),
                 bar: Some((25, 41)),
             };
-            view.load.line(LineFact::Rank(first), ago(2).stamp);
+            view.load.line(LineFact::Rank(first), When::at(ago(2).stamp));
             for (done, when) in [(0, 480), (12, 300), (25, 2)] {
                 let bar = LineFact::Bar {
                     stage: Stage::Weights,
                     done,
                     total: 41,
                 };
-                view.load.line(bar, ago(when).stamp);
+                view.load.line(bar, When::at(ago(when).stamp));
             }
         } else {
             view.load.stage = None;
-            view.load.progress_at = Some(ago(3).stamp);
+            view.load.progress_at = Some(When::at(ago(3).stamp));
         }
     }
     state.observed.ray = read(RayFacts {
@@ -283,7 +285,8 @@ pub fn loading(config: Config) -> State {
 pub fn ready(config: Config) -> State {
     let mut state = loading(config);
     for node in &mut state.nodes {
-        node.load.line(LineFact::Stage(Stage::Listening), ago(190).stamp);
+        node.load
+            .line(LineFact::Stage(Stage::Listening), When::at(ago(190).stamp));
     }
     state.server.state = ServingState::Ready;
     state.server.since = ago(184).stamp;
@@ -464,7 +467,7 @@ pub fn logs(state: &mut State) -> LogWindows {
         state.nodes[id.index()].log = LogMeta {
             seq: window.next_seq,
             dropped: 0,
-            at: Some(ago(2).stamp),
+            at: Some(When::at(ago(2).stamp)),
             ..LogMeta::default()
         };
         windows.0.insert(id, window);

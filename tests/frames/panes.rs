@@ -15,7 +15,7 @@ use bringup::domain::problem::Problem;
 use bringup::domain::ray::{PlacementGroup, RayNode, RayStatus, RayVia, StatusFailure};
 use bringup::domain::serving::{Health, MetricsOf, MetricsSample, ServeFacts, ServeProcess, ServerFacts};
 use bringup::domain::units::{Bytes, Percent};
-use bringup::domain::{NodeId, Now, Reading, Source, Stamp};
+use bringup::domain::{NodeId, Now, Reading, Source, Stamp, When};
 use bringup::log::LogWindows;
 use bringup::measure::Figures;
 use bringup::measure::window::Acceptance;
@@ -135,7 +135,7 @@ fn node() {
         value.containers[0].ours = None;
     }
     let failure = LineFact::Failure("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.32 GiB.".into());
-    dead.nodes[0].load.line(failure, ago(9).stamp);
+    dead.nodes[0].load.line(failure, When::at(ago(9).stamp));
     let unaccounted =
         Problem::error("33 GiB are in use and no process holds them").with_fix("echo 3 > /proc/sys/vm/drop_caches");
     dead.nodes[0].problems = vec![
@@ -176,7 +176,7 @@ fn node() {
     let mut stale = loading(example());
     age_all(&mut stale, 42);
     stale.observed.nodes[0].link = LinkState::Silent { since: ago(41).stamp };
-    stale.nodes[0].load.progress_at = Some(ago(700).stamp);
+    stale.nodes[0].load.progress_at = Some(When::at(ago(700).stamp));
     stale.screen.held.insert(NodeId(0), 9);
     snapshot(
         Pane::Node(0),
@@ -337,7 +337,7 @@ fn ranks() -> State {
         rank: Some(0),
         ..RankLine::default()
     };
-    state.nodes[0].load.line(LineFact::Rank(line), ago(300).stamp);
+    state.nodes[0].load.line(LineFact::Rank(line), When::at(ago(300).stamp));
     state.observed.nodes[1].containers = read(ContainerFacts::default());
     state
 }
@@ -559,6 +559,9 @@ fn a_server_that_was_found_ready_is_not_said_to_be_so_since_then() {
     let text = |state: &State| shot(state, &LogWindows::default(), (120, 40)).text();
     assert!(text(&state).contains("ready 3m04s") && !text(&state).contains("known for"));
     state.server.found = true;
+    // Its log says since when it listens, and no more than that.
+    assert!(text(&state).contains("ready, listens for 3m10s"), "{}", text(&state));
+    state.nodes[0].load.stage = None;
     assert!(text(&state).contains("ready, known for 3m04s"), "{}", text(&state));
 }
 

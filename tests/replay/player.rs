@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use bringup::config::{self, EXAMPLE};
+use bringup::domain::clock::Written;
 use bringup::domain::container::{Container, ContainerFacts, ContainerState};
 use bringup::domain::event::{Event, EventKind, Facts};
 use bringup::domain::link::LinkState;
 use bringup::domain::load::Stage;
 use bringup::domain::serving::{Health, ServeFacts, ServeProcess, ServerFacts, TokenProof};
-use bringup::domain::{NodeId, Now, Source, Stamp, Wall};
+use bringup::domain::{NodeId, Now, Source, Stamp, Wall, When};
 use bringup::engine::grammar;
 use bringup::log::{Decoder, LineEdit, Stream};
 use bringup::model::load::Load;
@@ -112,14 +113,14 @@ impl Player {
         };
         let text = line.plain();
         for fact in grammar::read(&text) {
-            self.tell(Source::Node(self.node), EventKind::Line(fact));
+            self.tell(Source::Node(self.node), EventKind::Line(fact, Written::LIVE));
         }
         if !ended {
             return;
         }
         self.lines += 1;
         let (seq, dropped) = (self.lines, 0);
-        self.tell(Source::Node(self.node), EventKind::LogAdvanced { seq, dropped });
+        self.tell(Source::Node(self.node), advanced(seq, dropped));
         self.outside(&text);
         self.note(text);
     }
@@ -237,6 +238,15 @@ impl Player {
     }
 }
 
+fn advanced(seq: u64, dropped: u64) -> EventKind {
+    EventKind::LogAdvanced {
+        seq,
+        dropped,
+        newest: Some(Written::LIVE),
+        spoke: Some(Written::LIVE),
+    }
+}
+
 /// A log that ends in the middle of a line.
 pub fn cut(bytes: &[u8]) {
     let mut decoder = Decoder::new();
@@ -246,7 +256,7 @@ pub fn cut(bytes: &[u8]) {
             return;
         };
         for fact in grammar::read(&line.plain()) {
-            load.line(fact, Stamp(1));
+            load.line(fact, When::at(Stamp(1)));
         }
     };
     decoder.feed(Stream::Out, bytes, &mut take);

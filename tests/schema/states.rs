@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bringup::domain::clock::NodeClock;
 use bringup::domain::container::{Container, ContainerFacts, ContainerState};
 use bringup::domain::disk::{Cache, Disk, DiskFacts};
 use bringup::domain::event::{Event, EventKind, Subject};
@@ -18,7 +19,7 @@ use bringup::domain::serving::{Health, MetricsOf, MetricsSample, ServeFacts, Ser
 use bringup::domain::sign::{Sign, SignKind};
 use bringup::domain::sockets::{Listener, SocketFacts};
 use bringup::domain::units::{Bytes, Celsius, Percent, Watts};
-use bringup::domain::{NodeId, Reading, Source};
+use bringup::domain::{NodeId, Reading, Source, Wall, When};
 use bringup::measure::Quantile;
 use bringup::measure::window::{Acceptance, Figures, Quantiles};
 use bringup::model::state::{LogMeta, ServingState, Unread};
@@ -163,7 +164,7 @@ fn nccl_failed(state: &mut State) {
 fn failed() -> State {
     let mut state = loading(example());
     nccl_failed(&mut state);
-    state.nodes[0].load.failures = vec![(ago(30).stamp, "RuntimeError: NCCL error".into())];
+    state.nodes[0].load.failures = vec![(When::at(ago(30).stamp), "RuntimeError: NCCL error".into())];
     state.server.state = ServingState::Failed("the server ended".into());
     let named = state.config.container.name.clone();
     let ended = Container {
@@ -308,6 +309,11 @@ pub fn whole() -> State {
     if let Reading::Known { value, .. } = &mut node.containers {
         value.containers.push(other);
     }
+    let clock = NodeClock {
+        shows: Wall(1_795_971_600_000),
+        within: Duration::from_millis(40),
+    };
+    node.clock = Reading::known(clock, ago(3).stamp);
     let silence = Unread {
         why: "docker hangs".into(),
         since: ago(3).stamp,
@@ -315,12 +321,12 @@ pub fn whole() -> State {
     state.nodes[0].unread.insert(Subject::Containers, silence);
     state.nodes[0].problems = vec![Problem::warning("a").with_fix("b")];
     state.nodes[0].load = loading(example()).nodes[0].load.clone();
-    state.nodes[0].load.failures = vec![(ago(30).stamp, "RuntimeError: x".into())];
+    state.nodes[0].load.failures = vec![(When::at(ago(30).stamp), "RuntimeError: x".into())];
     state.nodes[0].load.transports = vec![Transport::Ib, Transport::Socket];
     state.nodes[0].log = LogMeta {
         seq: 9,
         dropped: 2,
-        at: Some(ago(1).stamp),
+        at: Some(When::at(ago(1).stamp)),
         source: Some((
             LogSource::Follows {
                 what: "docker logs node-1234".into(),

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::domain::Stamp;
+use crate::domain::When;
 use crate::domain::load::Stage;
 
-/// Steps of a bar that come this soon after its first sight were made before it: a log that is followed late comes in one gulp, and says nothing
-/// of the pace.
+/// Steps of a bar that come this soon after its first sight say nothing of the pace: what a driver holds back comes in one gulp. Nor do those of which nobody
+/// knows when they were.
 const BACKLOG: Duration = Duration::from_secs(1);
 
 /// A progress bar.
@@ -21,18 +21,18 @@ pub struct Bar {
     /// Which bar of its stage it is: graphs are captured in several sets.
     pub round: u32,
     /// First seen.
-    pub seen: Stamp,
+    pub seen: When,
     /// Since when its pace is known.
-    pub since: Stamp,
+    pub since: When,
     /// Last moved.
-    pub at: Stamp,
+    pub at: When,
     /// Done at `since`.
     pub from: u64,
 }
 
 impl Bar {
     /// A bar that is seen for the first time.
-    fn new(done: u64, total: u64, round: u32, now: Stamp) -> Self {
+    fn new(done: u64, total: u64, round: u32, now: When) -> Self {
         Self {
             done,
             total,
@@ -48,7 +48,7 @@ impl Bar {
     #[must_use]
     pub fn step(&self) -> Option<Duration> {
         let done = self.done.checked_sub(self.from).and_then(|d| u32::try_from(d).ok())?;
-        self.at.since(self.since).checked_div(done)
+        self.at.stamp.since(self.since.stamp).checked_div(done)
     }
 
     /// Time left at the rate so far; `None` before two steps were seen.
@@ -56,7 +56,7 @@ impl Bar {
     pub fn eta(&self) -> Option<Duration> {
         let done = self.done.checked_sub(self.from).filter(|d| *d > 0)?;
         let left = self.total.checked_sub(self.done)?;
-        let took = self.at.since(self.since);
+        let took = self.at.stamp.since(self.since.stamp);
         let ms = u128::from(left).checked_mul(took.as_millis())? / u128::from(done);
         u64::try_from(ms).ok().map(Duration::from_millis)
     }
@@ -74,7 +74,7 @@ impl Bar {
 
 /// Takes what a line says of a stage's bar; says whether it has moved. A bar never goes back: what Ray hands on late or twice is an earlier state of it.
 /// Only another total, or a set of graphs after one that is complete, is another bar.
-pub(super) fn advance(kept: &mut Option<Bar>, stage: Stage, done: u64, total: u64, now: Stamp) -> bool {
+pub(super) fn advance(kept: &mut Option<Bar>, stage: Stage, done: u64, total: u64, now: When) -> bool {
     let Some(bar) = kept else {
         *kept = Some(Bar::new(done, total, 0, now));
         return true;
@@ -84,7 +84,7 @@ pub(super) fn advance(kept: &mut Option<Bar>, stage: Stage, done: u64, total: u6
         if moved {
             bar.done = done;
             bar.at = now;
-            if now.since(bar.seen) < BACKLOG {
+            if now.found || now.stamp.since(bar.seen.stamp) < BACKLOG {
                 bar.since = now;
                 bar.from = done;
             }

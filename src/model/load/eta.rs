@@ -64,8 +64,8 @@ pub fn about(d: Duration) -> String {
 pub struct Now {
     /// The stage.
     pub stage: Stage,
-    /// How long it has gone on.
-    pub took: Duration,
+    /// How long it has gone on, where that is known.
+    pub took: Option<Duration>,
     /// Share of it that is done, where a bar tells.
     pub share: Option<f64>,
     /// Time left of it at its own rate, where that is known.
@@ -88,6 +88,9 @@ pub fn eta(now: Now, earlier: &[EarlierLoad]) -> Result<Eta, &'static str> {
 }
 
 fn from_earlier(now: Now, earlier: &[EarlierLoad]) -> Result<Eta, &'static str> {
+    if now.share.is_none() && now.took.is_none() {
+        return Err("when this stage began is not known");
+    }
     let mut lefts: Vec<Duration> = earlier.iter().map(|load| rest(now, load)).collect();
     lefts.sort();
     let left = median(&lefts).unwrap_or_default();
@@ -97,7 +100,7 @@ fn from_earlier(now: Now, earlier: &[EarlierLoad]) -> Result<Eta, &'static str> 
         .max()
         .unwrap_or_default();
     // A stage that takes longer than it ever did may end in a moment, or not at all: what follows it is no answer.
-    if now.share.is_none() && now.took > longest && longest > Duration::ZERO {
+    if now.share.is_none() && now.took.is_some_and(|took| took > longest) && longest > Duration::ZERO {
         return Err("this stage takes longer than in earlier loads");
     }
     let basis = Basis::EarlierLoads(earlier.len());
@@ -115,7 +118,7 @@ fn rest(now: Now, load: &EarlierLoad) -> Duration {
     let whole = load.took(now.stage);
     let here = match now.share {
         Some(share) => whole.mul_f64((1.0 - share).clamp(0.0, 1.0)),
-        None => whole.saturating_sub(now.took),
+        None => whole.saturating_sub(now.took.unwrap_or_default()),
     };
     after.saturating_add(here)
 }
@@ -153,7 +156,7 @@ mod tests {
     fn now(stage: Stage, took: u64, share: Option<f64>, rate: Option<u64>) -> Now {
         Now {
             stage,
-            took: Duration::from_secs(took),
+            took: Some(Duration::from_secs(took)),
             share,
             rate: rate.map(Duration::from_secs),
         }

@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::domain::Stamp;
 use crate::domain::load::{LineFact, Stage, Transport};
 use crate::domain::units::Bytes;
+use crate::domain::{Stamp, When};
 
 pub use bar::Bar;
 pub use rank::Rank;
@@ -32,12 +32,12 @@ const LAST_WORDS: Duration = Duration::from_secs(60);
 /// The progress of one node's load, as its own log tells it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Load {
-    /// When the line with which this start begins was read.
-    pub started: Option<Stamp>,
+    /// When the line with which this start begins was written.
+    pub started: Option<When>,
     /// Latest stage and when it began. `None` before the first line that names one.
-    pub stage: Option<(Stage, Stamp)>,
+    pub stage: Option<(Stage, When)>,
     /// The stages of this start, in order, each with when it began.
-    pub entered: Vec<(Stage, Stamp)>,
+    pub entered: Vec<(Stage, When)>,
     /// The bar of the latest stage: done, of how many, when it moved last.
     pub bar: Option<Bar>,
     /// Size of the weights on the disk, all ranks together, where the engine tells it.
@@ -49,17 +49,15 @@ pub struct Load {
     /// Seconds that the engine says it has waited for GPUs, when that is the stage.
     pub gpu_wait: Option<u64>,
     /// Last line that says more than that something is waited for.
-    pub line_at: Option<Stamp>,
+    pub line_at: Option<When>,
     /// Last sign of progress: a stage, a bar that moved, a reading that moved.
-    pub progress_at: Option<Stamp>,
-    /// First failure lines since the start, in order, each with when it was read.
-    pub failures: Vec<(Stamp, String)>,
+    pub progress_at: Option<When>,
+    /// First failure lines since the start, in order, each with when it was written.
+    pub failures: Vec<(When, String)>,
     /// NCCL transports seen since the start.
     pub transports: Vec<Transport>,
     /// Whether the server ended in peace: what it said before is not why it is gone.
     pub over: bool,
-    /// Lines since the last news of the log that only say that something is waited for.
-    idle_lines: u64,
 }
 
 /// A download, in bytes.
@@ -70,7 +68,7 @@ pub struct Download {
     /// The bar that stands for all of them.
     whole: Option<(Bytes, Bytes)>,
     /// First look: when, and what was done then.
-    since: Option<(Stamp, Bytes)>,
+    since: Option<(When, Bytes)>,
 }
 
 impl Download {
@@ -105,6 +103,8 @@ impl Download {
     #[must_use]
     pub fn eta(&self, now: Stamp) -> Option<Duration> {
         let (since, from) = self.since?;
+        // How long what is here took is known from a first look alone that is.
+        let since = since.sure()?;
         let (done, total) = (self.done()?, self.total()?);
         let came = done.minus(from).0;
         let took = now.since(since).as_millis();
@@ -113,7 +113,7 @@ impl Download {
     }
 
     /// Takes a bar; says whether it has moved. An amount never goes back.
-    fn take(&mut self, file: Option<String>, done: Bytes, total: Bytes, now: Stamp) -> bool {
+    fn take(&mut self, file: Option<String>, done: Bytes, total: Bytes, now: When) -> bool {
         let before = self.done();
         match file {
             Some(name) if self.files.len() < FILES || self.files.contains_key(&name) => {
@@ -127,7 +127,7 @@ impl Download {
             }
         }
         let after = self.done();
-        if self.since.is_none() {
+        if self.since.is_none_or(|(since, _)| since.found) {
             self.since = after.map(|done| (now, done));
         }
         after > before
@@ -141,8 +141,8 @@ fn files_in_all(name: &str) -> Option<usize> {
 }
 
 impl Load {
-    /// Takes what a line says.
-    pub fn line(&mut self, fact: LineFact, now: Stamp) {
+    /// Takes what a line says that was written then.
+    pub fn line(&mut self, fact: LineFact, now: When) {
         match fact {
             LineFact::NewStart => {
                 *self = Self {
@@ -169,9 +169,8 @@ impl Load {
             LineFact::GpuWait { seconds } => {
                 self.enter(Stage::Placement, now);
                 self.gpu_wait = Some(seconds);
-                self.idle_lines = self.idle_lines.saturating_add(1);
             }
-            LineFact::StillWaits => self.idle_lines = self.idle_lines.saturating_add(1),
+            LineFact::StillWaits => {}
             LineFact::Transport(t) => {
                 if !self.transports.contains(&t) {
                     self.transports.push(t);
@@ -185,12 +184,9 @@ impl Load {
         }
     }
 
-    /// The log has so many new lines. Those that only say that something is waited for break no silence.
-    pub fn lines(&mut self, new: u64, now: Stamp) {
-        let idle = std::mem::take(&mut self.idle_lines);
-        if new > idle {
-            self.line_at = Some(now);
-        }
+    /// The log has a line that says more than that something is waited for: such lines alone break a silence.
+    pub fn spoke(&mut self, at: When) {
+        self.line_at = Some(at);
     }
 
     /// The server of this load is gone: no load is left. The failure lines stay, they may say why.
@@ -204,7 +200,7 @@ impl Load {
     }
 
     /// Moves on to a stage; a stage that lies behind changes nothing.
-    fn enter(&mut self, stage: Stage, now: Stamp) {
+    fn enter(&mut self, stage: Stage, now: When) {
         if self.stage.is_none_or(|(s, _)| stage > s) {
             self.stage = Some((stage, now));
             // Each stage comes once at most, so the list is as short as the stages are few.
@@ -214,7 +210,7 @@ impl Load {
         }
     }
 
-    fn move_bar(&mut self, stage: Stage, done: u64, total: u64, now: Stamp) {
+    fn move_bar(&mut self, stage: Stage, done: u64, total: u64, now: When) {
         if self.stage.is_none_or(|(s, _)| s != stage) {
             return;
         }
@@ -225,7 +221,7 @@ impl Load {
 }
 
 /// Failure lines of all nodes, the first one first: a worker's cause comes before the head's echo of it.
-pub fn failures<'a>(loads: impl Iterator<Item = &'a Load>) -> Vec<&'a (Stamp, String)> {
+pub fn failures<'a>(loads: impl Iterator<Item = &'a Load>) -> Vec<&'a (When, String)> {
     let mut all: Vec<_> = loads.flat_map(|l| &l.failures).collect();
     all.sort_by_key(|(at, _)| *at);
     all
@@ -234,5 +230,5 @@ pub fn failures<'a>(loads: impl Iterator<Item = &'a Load>) -> Vec<&'a (Stamp, St
 /// Whether a server that ends now ends in peace: it has listened, and no node has lately said that something failed.
 pub fn in_peace<'a>(head: &Load, loads: impl Iterator<Item = &'a Load>, now: Stamp) -> bool {
     let listened = head.stage.is_some_and(|(stage, _)| stage == Stage::Listening);
-    listened && failures(loads).iter().all(|(at, _)| now.since(*at) > LAST_WORDS)
+    listened && failures(loads).iter().all(|(at, _)| at.age(now) > LAST_WORDS)
 }

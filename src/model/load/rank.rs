@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::domain::Stamp;
+use crate::domain::When;
 use crate::domain::load::{RankLine, Stage};
 
 use super::bar::{self, Bar};
@@ -22,7 +22,7 @@ pub struct Rank {
     /// Its host's address; `None` for the host whose log this is.
     pub address: Option<String>,
     /// Furthest stage, and when it began.
-    pub stage: Option<(Stage, Stamp)>,
+    pub stage: Option<(Stage, When)>,
     /// The bar of that stage.
     pub bar: Option<Bar>,
 }
@@ -39,7 +39,7 @@ impl Rank {
         !differs && (named || process)
     }
 
-    fn take(&mut self, line: RankLine, now: Stamp) {
+    fn take(&mut self, line: RankLine, now: When) {
         self.name = self.name.take().or(line.name);
         self.number = self.number.or(line.rank);
         self.pid = self.pid.or(line.pid);
@@ -58,7 +58,7 @@ impl Rank {
 }
 
 /// Takes a line of a rank.
-pub(super) fn take(ranks: &mut Vec<Rank>, line: RankLine, now: Stamp) {
+pub(super) fn take(ranks: &mut Vec<Rank>, line: RankLine, now: When) {
     if let Some(rank) = ranks.iter_mut().find(|r| r.is(&line)) {
         rank.take(line, now);
     } else if ranks.len() < RANKS {

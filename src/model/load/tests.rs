@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use crate::domain::Stamp;
 use crate::domain::disk::{Cache, DiskFacts};
 use crate::domain::gpu::{Gpu, GpuFacts};
 use crate::domain::load::{LineFact, RankLine, Stage};
 use crate::domain::memory::MemoryFacts;
 use crate::domain::units::{Bytes, Percent, Watts};
+use crate::domain::{Stamp, When};
 
 use super::Load;
 use super::trend::{Signal, Trends};
@@ -25,29 +25,29 @@ fn bar(done: u64) -> LineFact {
 #[test]
 fn stages_never_go_back_within_a_start() {
     let mut load = Load::default();
-    load.line(LineFact::NewStart, Stamp(0));
-    load.line(LineFact::Stage(Stage::KvCache), Stamp(10));
-    load.line(bar(3), Stamp(20));
-    assert_eq!(load.stage, Some((Stage::KvCache, Stamp(10))));
+    load.line(LineFact::NewStart, When::at(Stamp(0)));
+    load.line(LineFact::Stage(Stage::KvCache), When::at(Stamp(10)));
+    load.line(bar(3), When::at(Stamp(20)));
+    assert_eq!(load.stage, Some((Stage::KvCache, When::at(Stamp(10)))));
     assert_eq!(load.bar, None);
 }
 
 #[test]
 fn a_new_start_forgets_the_one_before() {
     let mut load = Load::default();
-    load.line(LineFact::Stage(Stage::Listening), Stamp(5));
-    load.line(LineFact::Failure("boom".into()), Stamp(6));
-    load.line(LineFact::NewStart, Stamp(7));
-    assert_eq!(load.stage, Some((Stage::Starting, Stamp(7))));
+    load.line(LineFact::Stage(Stage::Listening), When::at(Stamp(5)));
+    load.line(LineFact::Failure("boom".into()), When::at(Stamp(6)));
+    load.line(LineFact::NewStart, When::at(Stamp(7)));
+    assert_eq!(load.stage, Some((Stage::Starting, When::at(Stamp(7)))));
     assert!(load.failures.is_empty());
 }
 
 #[test]
 fn eta_comes_from_the_steps_seen() {
     let mut load = Load::default();
-    load.line(bar(2), Stamp(1000));
+    load.line(bar(2), When::at(Stamp(1000)));
     assert_eq!(load.bar.and_then(|b| b.eta()), None);
-    load.line(bar(4), Stamp(5000));
+    load.line(bar(4), When::at(Stamp(5000)));
     assert_eq!(load.bar.and_then(|b| b.eta()), Some(Duration::from_secs(12)));
 }
 
@@ -55,10 +55,10 @@ fn eta_comes_from_the_steps_seen() {
 fn steps_that_come_in_one_gulp_say_nothing_of_the_pace() {
     let mut load = Load::default();
     for done in 0..=4 {
-        load.line(bar(done), Stamp(1000 + done));
+        load.line(bar(done), When::at(Stamp(1000 + done)));
     }
     assert_eq!(load.bar.and_then(|b| b.eta()), None);
-    load.line(bar(6), Stamp(5004));
+    load.line(bar(6), When::at(Stamp(5004)));
     assert_eq!(load.bar.and_then(|b| b.eta()), Some(Duration::from_secs(8)));
 }
 
@@ -232,8 +232,8 @@ fn a_model_cache_that_grows_between_two_looks_is_a_download() {
 #[test]
 fn bars_never_go_back_but_for_another_set_of_graphs() {
     let mut load = Load::default();
-    load.line(bar(4), Stamp(1000));
-    load.line(bar(2), Stamp(2000));
+    load.line(bar(4), When::at(Stamp(1000)));
+    load.line(bar(2), When::at(Stamp(2000)));
     assert_eq!(load.bar.map(|b| (b.done, b.round)), Some((4, 0)));
     let graphs = |done, total| LineFact::Bar {
         stage: Stage::Graphs,
@@ -247,7 +247,7 @@ fn bars_never_go_back_but_for_another_set_of_graphs() {
         (2, 51, (2, 2)),
         (1, 51, (2, 2)),
     ] {
-        load.line(graphs(done, total), Stamp(3000));
+        load.line(graphs(done, total), When::at(Stamp(3000)));
         assert_eq!(load.bar.map(|b| (b.done, b.round)), Some(want));
     }
 }
@@ -260,16 +260,16 @@ fn a_download_adds_its_files_and_knows_its_size_when_all_parts_were_seen() {
         total: Bytes(total),
     };
     let mut load = Load::default();
-    load.line(part(1, 10, 100), Stamp(0));
+    load.line(part(1, 10, 100), When::at(Stamp(0)));
     assert_eq!((load.download.done(), load.download.total()), (Some(Bytes(10)), None));
-    load.line(part(2, 30, 100), Stamp(1000));
-    load.line(part(1, 5, 100), Stamp(2000));
+    load.line(part(2, 30, 100), When::at(Stamp(1000)));
+    load.line(part(1, 5, 100), When::at(Stamp(2000)));
     assert_eq!(load.download.done(), Some(Bytes(40)));
     assert_eq!(load.download.total(), Some(Bytes(200)));
-    load.line(part(1, 70, 100), Stamp(10_000));
+    load.line(part(1, 70, 100), When::at(Stamp(10_000)));
     // 90 in ten seconds, 100 are missing.
     assert_eq!(load.download.eta(Stamp(10_000)), Some(Duration::from_millis(11_111)));
-    assert_eq!(load.stage, Some((Stage::Download, Stamp(0))));
+    assert_eq!(load.stage, Some((Stage::Download, When::at(Stamp(0)))));
 }
 
 #[test]
@@ -284,13 +284,19 @@ fn ranks_are_followed_by_their_processes_and_keep_their_furthest_stage() {
         })
     };
     let mut load = Load::default();
-    load.line(line(None, 490, None, Stage::Distributed), Stamp(1));
+    load.line(line(None, 490, None, Stage::Distributed), When::at(Stamp(1)));
     // The same process number in another container.
-    load.line(line(None, 490, Some("10.0.0.2"), Stage::Distributed), Stamp(2));
-    load.line(line(Some("TP1"), 490, Some("10.0.0.2"), Stage::Weights), Stamp(3));
-    load.line(line(Some("TP0"), 490, None, Stage::KvCache), Stamp(4));
+    load.line(
+        line(None, 490, Some("10.0.0.2"), Stage::Distributed),
+        When::at(Stamp(2)),
+    );
+    load.line(
+        line(Some("TP1"), 490, Some("10.0.0.2"), Stage::Weights),
+        When::at(Stamp(3)),
+    );
+    load.line(line(Some("TP0"), 490, None, Stage::KvCache), When::at(Stamp(4)));
     // Handed on late.
-    load.line(line(None, 490, None, Stage::Weights), Stamp(5));
+    load.line(line(None, 490, None, Stage::Weights), When::at(Stamp(5)));
     let ranks: Vec<_> = load
         .ranks
         .iter()
@@ -299,8 +305,12 @@ fn ranks_are_followed_by_their_processes_and_keep_their_furthest_stage() {
     assert_eq!(
         ranks,
         [
-            (Some("TP0"), None, Some((Stage::KvCache, Stamp(4)))),
-            (Some("TP1"), Some("10.0.0.2"), Some((Stage::Weights, Stamp(3)))),
+            (Some("TP0"), None, Some((Stage::KvCache, When::at(Stamp(4))))),
+            (
+                Some("TP1"),
+                Some("10.0.0.2"),
+                Some((Stage::Weights, When::at(Stamp(3))))
+            ),
         ]
     );
 }
@@ -308,14 +318,11 @@ fn ranks_are_followed_by_their_processes_and_keep_their_furthest_stage() {
 #[test]
 fn lines_that_only_say_that_something_is_waited_for_break_no_silence() {
     let mut load = Load::default();
-    load.line(LineFact::NewStart, Stamp(0));
-    load.lines(5, Stamp(0));
-    load.line(LineFact::StillWaits, Stamp(60_000));
-    load.lines(1, Stamp(60_000));
-    assert_eq!(load.line_at, Some(Stamp(0)));
-    load.line(LineFact::StillWaits, Stamp(120_000));
-    load.lines(2, Stamp(120_000));
-    assert_eq!(load.line_at, Some(Stamp(120_000)));
+    load.line(LineFact::NewStart, When::at(Stamp(0)));
+    load.spoke(When::at(Stamp(5_000)));
+    load.line(LineFact::StillWaits, When::at(Stamp(60_000)));
+    load.line(LineFact::GpuWait { seconds: 70 }, When::at(Stamp(70_000)));
+    assert_eq!(load.line_at, Some(When::at(Stamp(5_000))));
 }
 
 /// Any line of a load.
@@ -358,7 +365,7 @@ proptest! {
     #[test]
     fn whatever_the_lines_say_a_load_never_goes_back(facts in prop::collection::vec(any_fact(), 0..60)) {
         let mut load = Load::default();
-        load.line(LineFact::NewStart, Stamp(0));
+        load.line(LineFact::NewStart, When::at(Stamp(0)));
         let place = |load: &Load| {
             (load.stage.map(|(s, _)| s), load.bar.map(|b| (b.round, b.done)), load.download.done())
         };
@@ -367,7 +374,7 @@ proptest! {
         };
         for (i, fact) in (1..).zip(facts) {
             let (before, ranks_before) = (place(&load), ranks(&load));
-            load.line(fact, Stamp(i));
+            load.line(fact, When::at(Stamp(i)));
             let after = place(&load);
             // A new stage begins with no bar.
             prop_assert!(after.0 > before.0 || after >= before, "{before:?} {after:?}");

@@ -115,6 +115,8 @@ pub struct Seen {
     pub signal: Signal,
     /// When it moved last, where it was seen to.
     pub moved_at: Option<Stamp>,
+    /// Whether it grows at a rate that would count as movement, if it goes on.
+    pub rises: bool,
     /// What it does, as a fragment: `grows 1.2 GiB/min`, `does not grow`.
     pub text: String,
 }
@@ -132,6 +134,8 @@ pub struct Trends {
     utilization: Trend,
     power: Trend,
     gpu_at: Option<Stamp>,
+    /// Since when the node is looked at.
+    since: Option<Stamp>,
     /// When a GPU was seen to work last.
     worked_at: Option<Stamp>,
     /// What a rank held when the load began, and the most that it took beyond it.
@@ -149,6 +153,7 @@ impl Trends {
     /// Takes a reading of memory; says whether something moved. Growth of the page cache is all that a download without a bar shows, and reads are all
     /// that weights show where that cache is full.
     pub fn memory(&mut self, facts: &MemoryFacts, at: Stamp) -> bool {
+        self.since.get_or_insert(at);
         let used = bytes(facts.used());
         let mut moved = self.memory.grows(at, used, bytes(MEMORY_STEP));
         if let Some(cached) = facts.cached {
@@ -238,6 +243,12 @@ impl Trends {
         cache.is_some_and(|c| self.model_cache.grows(at, bytes(c.size), bytes(CACHE_STEP)))
     }
 
+    /// Since when what moves on the node would have been seen.
+    #[must_use]
+    pub fn since(&self) -> Option<Stamp> {
+        self.since
+    }
+
     fn held(&mut self, amount: f64) {
         let base = *self.base.get_or_insert(amount);
         self.grown = self.grown.max(amount - base);
@@ -282,6 +293,7 @@ impl Trends {
             all.push(Seen {
                 signal,
                 moved_at: trend.moved_at,
+                rises: slope >= bytes(step),
                 text,
             });
         }
@@ -318,6 +330,7 @@ impl Trends {
         Some(Seen {
             signal: Signal::Gpu,
             moved_at: self.worked_at,
+            rises: false,
             text,
         })
     }

@@ -2,15 +2,16 @@
 //!
 //! Silence alone says nothing. An engine compiles, downloads or waits for its peers for minutes without a line, and a line that comes once a minute may only
 //! say that it waits. So each verdict names its evidence, a load on which anything moves is never called stalled, and without a reading nothing is
-//! known.
+//! known. A console that has just come has seen nothing move yet, and may know from a log's own times that nothing was said for long: it looks for a while
+//! before it says that nothing moves.
 
 use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::domain::Stamp;
 use crate::domain::load::Stage;
 use crate::domain::time::human;
+use crate::domain::{Stamp, When};
 
 use super::trend::{Seen, Signal, WINDOW};
 
@@ -26,23 +27,36 @@ const SLOW_LEAST: Duration = Duration::from_secs(30);
 /// How often the longest time that an earlier load took for a stage it may take before it counts as slow.
 const SLOW_STAGE: u32 = 2;
 
+/// Time for which readings are looked at before they can say that nothing moves, where none of them rises: memory is read every two seconds, and a load
+/// that goes on takes some in that time.
+pub const LOOK: Duration = Duration::from_secs(8);
+
+/// A log whose newest line came sooner ago may still be read: an old line is then not its last.
+const READING: Duration = Duration::from_secs(2);
+
 /// What is known of a load, or of one node's part of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Case {
     /// Its stage.
     pub stage: Stage,
     /// Since when.
-    pub since: Stamp,
+    pub since: When,
+    /// Whether nobody has said so of this part: it is the stage of the whole.
+    pub inferred: bool,
     /// Whether it writes lines of its own: the silence of what never does says nothing.
     pub writes: bool,
     /// Last line that says more than that something is waited for.
-    pub line_at: Option<Stamp>,
+    pub line_at: Option<When>,
+    /// When the log's newest line was read.
+    pub came: Option<Stamp>,
     /// Last move of a stage or a bar.
-    pub step_at: Option<Stamp>,
+    pub step_at: Option<When>,
     /// Of a bar that is not complete: the mean time of a step, and when the last one was.
     pub pace: Option<(Duration, Stamp)>,
     /// What is known of each node's readings.
     pub signals: Vec<(String, Seen)>,
+    /// Since when all of these nodes are looked at; `None` while one is not.
+    pub watched: Option<Stamp>,
     /// Why the stage waits for GPUs, where it does: `Ray has 1 GPU alive of 2`.
     pub gpus: Option<String>,
     /// Nodes whose rank may be missing, each with why: `spark-2 does not answer`.
@@ -63,6 +77,11 @@ pub struct Case {
 pub enum Verdict {
     /// It goes on.
     Progressing,
+    /// It is too early to say: it is looked at since then.
+    Early {
+        /// The first look.
+        since: Stamp,
+    },
     /// It goes on, and slower than it did, or nothing has moved for a while.
     Slow,
     /// It waits for something, named as a fragment: `GPUs`, `a peer`.
@@ -70,12 +89,12 @@ pub enum Verdict {
     /// Nothing has moved for longer than the stage is silent as a rule, since then.
     Stalled {
         /// The last movement.
-        since: Stamp,
+        since: When,
     },
     /// No line has come since then, and nothing else is known.
     Silent {
         /// The last line.
-        since: Stamp,
+        since: When,
     },
 }
 
@@ -85,6 +104,7 @@ impl Verdict {
     pub fn word(&self) -> &'static str {
         match self {
             Self::Progressing => "progressing",
+            Self::Early { .. } => "too early",
             Self::Slow => "slow",
             Self::Waiting(_) => "waiting",
             Self::Stalled { .. } => "stalled",
@@ -97,9 +117,10 @@ impl Verdict {
     pub fn text(&self, now: Stamp) -> String {
         match self {
             Self::Progressing | Self::Slow => self.word().to_owned(),
+            Self::Early { .. } => "too early to say".to_owned(),
             Self::Waiting(what) => format!("waiting for {what}"),
-            Self::Stalled { since } => format!("stalled for {}", human(now.since(*since))),
-            Self::Silent { since } => format!("no line for {}, nothing else known", human(now.since(*since))),
+            Self::Stalled { since } => format!("stalled for {}", since.ago(now)),
+            Self::Silent { since } => format!("no line for {}, nothing else known", since.ago(now)),
         }
     }
 }
@@ -141,18 +162,14 @@ pub fn patience(stage: Stage) -> Duration {
 /// Judges a load.
 #[must_use]
 pub fn judge(case: &Case, now: Stamp) -> Judgement {
-    let told = [Some(case.since), case.line_at, case.step_at]
-        .into_iter()
-        .flatten()
-        .max();
-    let told = told.unwrap_or(case.since);
+    let told = told(case);
     let moved = case
         .signals
         .iter()
-        .filter_map(|(_, s)| s.moved_at)
-        .fold(told, Stamp::max);
-    let (silence, still) = (now.since(told), now.since(moved));
-    let verdict = verdict(case, silence, still, moved, now);
+        .filter_map(|(_, s)| s.moved_at.map(When::at))
+        .fold(told, When::max);
+    let silence = told.age(now);
+    let verdict = verdict(case, told, moved, now);
     let good = verdict == Verdict::Progressing;
     let mut evidence = Vec::new();
     if let (Verdict::Waiting(_), Some(gpus)) = (&verdict, &case.gpus) {
@@ -162,20 +179,25 @@ pub fn judge(case: &Case, now: Stamp) -> Judgement {
         evidence.push(slow);
     }
     if silence > QUIET && case.writes {
-        evidence.push(format!("no line for {}", human(silence)));
+        evidence.push(format!("no line for {}", told.ago(now)));
     }
-    evidence.extend(moving(case, now, silence > QUIET, good));
+    if let Verdict::Early { since } = verdict {
+        evidence.push(looked(case, since, now));
+    } else {
+        evidence.extend(moving(case, now, silence > QUIET, good));
+    }
     if !good {
         evidence.extend(case.missing.iter().cloned());
         evidence.extend(case.notes.iter().cloned());
     }
     let advice = match &verdict {
-        Verdict::Stalled { since } if now.since(*since) >= case.restart_after => Some(format!(
+        Verdict::Stalled { since } if since.age(now) >= case.restart_after => Some(format!(
             "nothing has moved for {}: read the logs of every node, then stop the server and start it anew",
-            human(now.since(*since))
+            since.ago(now)
         )),
         Verdict::Stalled { .. }
         | Verdict::Progressing
+        | Verdict::Early { .. }
         | Verdict::Slow
         | Verdict::Waiting(_)
         | Verdict::Silent { .. } => None,
@@ -187,7 +209,40 @@ pub fn judge(case: &Case, now: Stamp) -> Judgement {
     }
 }
 
-fn verdict(case: &Case, silence: Duration, still: Duration, moved: Stamp, now: Stamp) -> Verdict {
+/// The last that was said of it. What writes no lines says nothing: it is only known to be where it is since it is looked at.
+fn told(case: &Case) -> When {
+    let told = [case.line_at, case.step_at]
+        .into_iter()
+        .flatten()
+        .fold(case.since, When::max);
+    match case.watched.filter(|_| !case.writes) {
+        Some(watched) => told.max(When::found(watched)),
+        None => told,
+    }
+}
+
+/// What it is too early for, and what it will be judged by.
+fn looked(case: &Case, since: Stamp, now: Stamp) -> String {
+    let mut by: Vec<String> = Vec::new();
+    for (node, seen) in &case.signals {
+        let name = format!("{} {node}", named(seen.signal));
+        if telling(seen.signal) && !by.contains(&name) {
+            by.push(name);
+        }
+    }
+    if case.writes {
+        by.insert(0, "its log".to_owned());
+    }
+    let by = match by.as_slice() {
+        [] => "what moves on the node".to_owned(),
+        [one] => one.clone(),
+        [most @ .., last] => format!("{} and {last}", most.join(", ")),
+    };
+    format!("looked at for {}, judged by {by}", human(now.since(since)))
+}
+
+fn verdict(case: &Case, told: When, moved: When, now: Stamp) -> Verdict {
+    let (silence, still) = (told.age(now), moved.age(now));
     // The ranks' processes take a minute to start in silence once they are placed: that no line comes is no sign of a wait.
     if case.stage == Stage::Placement && case.gpus.is_some() {
         return Verdict::Waiting("GPUs".to_owned());
@@ -195,7 +250,7 @@ fn verdict(case: &Case, silence: Duration, still: Duration, moved: Stamp, now: S
     if slow(case, now).is_some() && still <= patience(case.stage) {
         return Verdict::Slow;
     }
-    if silence <= QUIET {
+    if silence <= QUIET && !told.found && !case.inferred {
         return Verdict::Progressing;
     }
     let known = !case.signals.is_empty();
@@ -213,12 +268,18 @@ fn verdict(case: &Case, silence: Duration, still: Duration, moved: Stamp, now: S
         | Stage::Warmup
         | Stage::Ready => (!case.missing.is_empty()).then(|| "a peer".to_owned()),
     };
-    if still <= QUIET {
-        // Something moves: a download and a wait for a peer are told by their names all the same.
+    let moves = |seen: &Seen| seen.moved_at.is_some_and(|at| now.since(at) <= QUIET);
+    if case.signals.iter().any(|(_, seen)| moves(seen)) {
+        // A download and a wait for a peer are told by their names all the same.
         return match waits {
             Some(what) if case.stage == Stage::Download => Verdict::Waiting(what),
             Some(_) | None => Verdict::Progressing,
         };
+    }
+    if case.missing.is_empty()
+        && let Some(since) = early(case, told, now)
+    {
+        return Verdict::Early { since };
     }
     if !known {
         return match waits {
@@ -237,6 +298,23 @@ fn verdict(case: &Case, silence: Duration, still: Duration, moved: Stamp, now: S
     }
 }
 
+/// Since when it is looked at, where that is too short to say anything of what neither speaks nor moves.
+fn early(case: &Case, told: When, now: Stamp) -> Option<Stamp> {
+    let silence = told.age(now);
+    // Of what was found so, or is inferred, nothing is known but that it is looked at.
+    if (told.found || case.inferred) && silence <= QUIET {
+        return Some(told.stamp);
+    }
+    // Old lines come before the newest.
+    if let Some(came) = case.came.filter(|came| silence > QUIET && now.since(*came) < READING) {
+        return Some(came);
+    }
+    // The log has been silent for long, and whether anything moves was hardly looked at.
+    let watched = case.watched.filter(|_| !case.signals.is_empty())?;
+    let rises = case.signals.iter().any(|(_, seen)| seen.rises);
+    (now.since(watched) < if rises { QUIET } else { LOOK }).then_some(watched)
+}
+
 /// Why it is slow, measured by itself or by earlier loads.
 fn slow(case: &Case, now: Stamp) -> Option<String> {
     if let Some((mean, at)) = case.pace {
@@ -250,12 +328,12 @@ fn slow(case: &Case, now: Stamp) -> Option<String> {
         }
     }
     let longest = case.longest.filter(|l| *l >= SLOW_LEAST)?;
-    let took = now.since(case.since);
+    let took = case.since.age(now);
     (took > longest.saturating_mul(SLOW_STAGE)).then(|| {
         format!(
             "{} for {}, in earlier loads at most {}",
             case.stage.word(),
-            human(took),
+            case.since.ago(now),
             human(longest)
         )
     })
@@ -263,31 +341,43 @@ fn slow(case: &Case, now: Stamp) -> Option<String> {
 
 /// What the readings say: what moves, and where it matters what stands still.
 fn moving(case: &Case, now: Stamp, silent: bool, good: bool) -> Vec<String> {
-    let name = |signal| match signal {
-        Signal::Memory => "memory on ",
-        Signal::GpuMemory => "GPU memory on ",
-        Signal::PageCache => "the page cache on ",
-        // The node itself reads.
-        Signal::DiskReads => "",
-        Signal::ModelCache => "the model cache on ",
-        Signal::Gpu => "GPU of ",
-    };
     let moves = |seen: &Seen| seen.moved_at.is_some_and(|at| now.since(at) <= QUIET);
-    let say = |(node, seen): &(String, Seen)| format!("{}{node} {}", name(seen.signal), seen.text);
+    let say = |(node, seen): &(String, Seen)| match seen.signal {
+        // The node itself reads.
+        Signal::DiskReads => format!("{node} {}", seen.text),
+        Signal::Memory | Signal::GpuMemory | Signal::PageCache | Signal::ModelCache | Signal::Gpu => {
+            format!("{} {node} {}", named(seen.signal), seen.text)
+        }
+    };
     let moving: Vec<String> = case.signals.iter().filter(|(_, s)| moves(s)).map(say).collect();
     if !moving.is_empty() || (good && !silent) {
         return moving;
     }
-    // The page cache that stands still says nothing that memory does not say.
-    let telling = |signal| match signal {
-        Signal::Memory | Signal::GpuMemory | Signal::ModelCache | Signal::DiskReads | Signal::Gpu => true,
-        Signal::PageCache => false,
-    };
     case.signals
         .iter()
         .filter(|(_, s)| telling(s.signal))
         .map(say)
         .collect()
+}
+
+/// A signal's name, to be followed by its node's.
+fn named(signal: Signal) -> &'static str {
+    match signal {
+        Signal::Memory => "memory on",
+        Signal::GpuMemory => "GPU memory on",
+        Signal::PageCache => "the page cache on",
+        Signal::DiskReads => "the disks of",
+        Signal::ModelCache => "the model cache on",
+        Signal::Gpu => "GPU of",
+    }
+}
+
+/// Whether a signal that stands still says something: the page cache says nothing then that memory does not say.
+fn telling(signal: Signal) -> bool {
+    match signal {
+        Signal::Memory | Signal::GpuMemory | Signal::ModelCache | Signal::DiskReads | Signal::Gpu => true,
+        Signal::PageCache => false,
+    }
 }
 
 #[cfg(test)]
@@ -300,15 +390,22 @@ mod tests {
         Stamp(seconds * 1000)
     }
 
+    fn sure(seconds: u64) -> When {
+        When::at(at(seconds))
+    }
+
     fn case(stage: Stage) -> Case {
         Case {
             stage,
-            since: at(0),
+            since: sure(0),
+            inferred: false,
             writes: true,
-            line_at: Some(at(0)),
+            line_at: Some(sure(0)),
+            came: Some(at(0)),
             step_at: None,
             pace: None,
             signals: Vec::new(),
+            watched: Some(at(0)),
             gpus: None,
             missing: Vec::new(),
             refused_port: None,
@@ -320,7 +417,12 @@ mod tests {
 
     fn seen(signal: Signal, moved_at: Option<Stamp>, text: &str) -> (String, Seen) {
         let text = text.to_owned();
-        let seen = Seen { signal, moved_at, text };
+        let seen = Seen {
+            signal,
+            moved_at,
+            rises: false,
+            text,
+        };
         ("spark-2".to_owned(), seen)
     }
 
@@ -353,7 +455,7 @@ mod tests {
         assert_eq!(judged.evidence[1..], ["spark-2 reads 1.2 GB/s from disk"]);
         weights.signals[1] = seen(Signal::DiskReads, Some(at(100)), "reads next to nothing from disk");
         let judged = judge(&weights, at(400));
-        assert_eq!(judged.verdict, Verdict::Stalled { since: at(100) });
+        assert_eq!(judged.verdict, Verdict::Stalled { since: sure(100) });
         let told = "spark-2 reads next to nothing from disk".to_owned();
         assert!(judged.evidence.contains(&told), "{judged:?}");
     }
@@ -372,7 +474,7 @@ mod tests {
             assert!(!matches!(early, Verdict::Stalled { .. }), "{stage:?}: {early:?}");
             assert_eq!(
                 judge(&load, at(stalled)).verdict,
-                Verdict::Stalled { since: at(0) },
+                Verdict::Stalled { since: sure(0) },
                 "{stage:?}"
             );
         }
@@ -389,7 +491,7 @@ mod tests {
     #[test]
     fn without_a_reading_nothing_is_known_but_the_silence() {
         let judged = judge(&case(Stage::Weights), at(4000));
-        assert_eq!(judged.verdict, Verdict::Silent { since: at(0) });
+        assert_eq!(judged.verdict, Verdict::Silent { since: sure(0) });
         assert_eq!(judged.verdict.text(at(4000)), "no line for 1h06m, nothing else known");
         assert_eq!(judged.evidence, ["no line for 1h06m"]);
     }
@@ -422,7 +524,7 @@ mod tests {
         assert_eq!(judged.evidence[1], "the model cache on spark-2 grows 3.0 GiB/min");
         load.signals = vec![still()];
         assert_eq!(judge(&load, at(590)).verdict, Verdict::Waiting("the download".into()));
-        assert_eq!(judge(&load, at(601)).verdict, Verdict::Stalled { since: at(0) });
+        assert_eq!(judge(&load, at(601)).verdict, Verdict::Stalled { since: sure(0) });
     }
 
     #[test]
@@ -441,8 +543,8 @@ mod tests {
     #[test]
     fn a_rate_that_falls_is_slow_while_anything_moves() {
         let mut load = case(Stage::Weights);
-        load.step_at = Some(at(100));
-        load.line_at = Some(at(100));
+        load.step_at = Some(sure(100));
+        load.line_at = Some(sure(100));
         load.pace = Some((Duration::from_secs(2), at(100)));
         load.signals = vec![seen(Signal::Memory, Some(at(140)), "grows 0.4 GiB/min")];
         assert_eq!(judge(&load, at(120)).verdict, Verdict::Progressing);
@@ -452,14 +554,14 @@ mod tests {
             judged.evidence[0],
             "the last step came 40 s ago, the ones before took 2 s each"
         );
-        assert_eq!(judge(&load, at(400)).verdict, Verdict::Stalled { since: at(140) });
+        assert_eq!(judge(&load, at(400)).verdict, Verdict::Stalled { since: sure(140) });
     }
 
     #[test]
     fn a_stage_that_takes_twice_its_longest_time_is_slow() {
         let mut load = case(Stage::Compile);
         load.longest = Some(Duration::from_secs(60));
-        load.line_at = Some(at(125));
+        load.line_at = Some(sure(125));
         assert_eq!(judge(&load, at(119)).verdict, Verdict::Progressing);
         assert_eq!(judge(&load, at(130)).verdict, Verdict::Slow);
     }
@@ -499,8 +601,8 @@ mod tests {
             now in 4000u64..9000,
         ) {
             let mut load = case(stage);
-            load.line_at = line.map(at);
-            load.step_at = step.map(at);
+            load.line_at = line.map(sure);
+            load.step_at = step.map(sure);
             load.pace = pace.map(|(mean, last)| (Duration::from_secs(mean), at(last)));
             load.signals = moved.iter().map(|m| seen(Signal::Memory, m.map(at), "x")).collect();
             if lost {
@@ -509,8 +611,8 @@ mod tests {
             let last = moved.iter().flatten().copied().chain(line).chain(step).max().unwrap_or(0);
             let judged = judge(&load, at(now));
             if let Verdict::Stalled { since } = judged.verdict {
-                prop_assert_eq!(since, at(last));
-                prop_assert!(at(now).since(since) > patience(stage));
+                prop_assert_eq!(since, sure(last));
+                prop_assert!(since.age(at(now)) > patience(stage));
                 prop_assert!(!load.signals.is_empty());
             }
             if Duration::from_secs(now - last) <= QUIET {

@@ -1,6 +1,7 @@
 //! Containers, from `docker ps` and `docker inspect`.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -8,6 +9,7 @@ use serde::Deserialize;
 use crate::domain::container::{Container, ContainerFacts, ContainerState, Labels, label};
 use crate::domain::event::{Facts, Subject};
 use crate::domain::problem::Problem;
+use crate::domain::time::Wall;
 
 use super::super::sections::Sections;
 use super::super::{absent, docker, short};
@@ -34,7 +36,7 @@ struct Inspect {
 /// Reads `@@ containers`; the clock is the node's own (`@@ clock`).
 pub fn parse(sections: &Sections) -> Option<Part> {
     let section = sections.get("containers")?;
-    let clock = sections.get("clock").and_then(|s| s.lines.first()?.trim().parse().ok());
+    let clock = clock(sections).and_then(|c| i64::try_from(c.shows.0 / 1000).ok());
     let mut containers = Vec::new();
     let mut problems = Vec::new();
     let mut gone = false;
@@ -63,6 +65,25 @@ pub fn parse(sections: &Sections) -> Option<Part> {
         code => docker::problem(&section.text(), code),
     };
     Some(absent(Subject::Containers, problem))
+}
+
+/// What the node's clock showed while it was looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shown {
+    /// What it showed, and how far that may be off for its fineness.
+    pub shows: Wall,
+    pub fine: Duration,
+    /// Hundredths of a second from the node's start to just after that.
+    pub after: Option<u64>,
+}
+
+/// Reads `@@ clock`.
+pub(super) fn clock(sections: &Sections) -> Option<Shown> {
+    let section = sections.get("clock")?;
+    let mut lines = section.lines.iter();
+    let (shows, fine) = crate::domain::clock::read(lines.next()?)?;
+    let after = lines.next().and_then(|line| line.trim().parse().ok());
+    Some(Shown { shows, fine, after })
 }
 
 fn container(seen: Inspect, clock: Option<i64>) -> Container {

@@ -3,8 +3,11 @@
 listed=
 shown=
 containers() {
+  # The node's own time, and the time since its start just after it.
   put '@@ clock'
-  put "$(date +%s)"
+  put "$(date +%s.%N)"
+  clock
+  put "$now"
   put '@= 0'
   put '@@ containers'
   # shellcheck disable=SC2086

@@ -15,6 +15,7 @@ pub mod stream;
 use std::time::Duration;
 
 use crate::domain::cadence;
+use crate::domain::clock::NodeClock;
 use crate::domain::command::{Command, Output};
 use crate::domain::event::{Facts, Subject};
 use crate::domain::problem::Problem;
@@ -125,6 +126,17 @@ pub fn parse(output: &Output) -> Found {
     add(Subject::Sockets, sockets::parse(&sections, &groups));
     add(Subject::Fabric, fabric::parse(&sections));
     found
+}
+
+/// What the node's own clock showed in a single answer, and how far that may be off beside the way of the question and the answer.
+#[must_use]
+pub fn clock(output: &Output) -> Option<NodeClock> {
+    let text = plain(output);
+    let shown = containers::clock(&Sections::read(&text))?;
+    Some(NodeClock {
+        shows: shown.shows,
+        within: shown.fine,
+    })
 }
 
 /// What the reader of one subject gives; it gives `None` when its section is not there.

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::domain::cadence;
+use crate::domain::clock::NodeClock;
 use crate::domain::event::{Facts, Subject};
 use crate::domain::gpu::Gpu;
 use crate::domain::problem::Problem;
@@ -75,6 +76,8 @@ pub struct Reader {
     overlong: bool,
     open: BTreeMap<Name, Open>,
     clock: Clock,
+    /// What the node's own clock showed, and when; until it is taken.
+    shown: Option<(Stamp, NodeClock)>,
     /// When each was told last, when it is told next, and whether its silence was.
     told: BTreeMap<Name, Told>,
     devices: Option<(Vec<Gpu>, Vec<Problem>, Stamp)>,
@@ -110,6 +113,7 @@ impl Reader {
             overlong: false,
             open: BTreeMap::new(),
             clock: Clock::default(),
+            shown: None,
             told: BTreeMap::new(),
             devices: None,
             processes: None,
@@ -121,6 +125,11 @@ impl Reader {
     #[must_use]
     pub fn torn(&self) -> u64 {
         self.torn
+    }
+
+    /// What the node's own clock showed last, and when that was, where it was told since this was asked.
+    pub fn node_clock(&mut self) -> Option<(Stamp, NodeClock)> {
+        self.shown.take()
     }
 
     /// Takes bytes that came now; gives what the records said that they complete.
@@ -207,7 +216,7 @@ impl Reader {
     }
 
     fn record(&mut self, name: Name, text: &str, end: End, now: Stamp) -> Option<Reading> {
-        let at = self.clock.at(&end, now);
+        let at = self.clock.at(&end, self.began, now);
         let every = end.next.saturating_add(Duration::from_millis(end.took()));
         self.told.insert(
             name,
@@ -219,6 +228,9 @@ impl Reader {
         );
         let text = plain_text(text.into());
         let sections = Sections::read(&text);
+        if let Some(shown) = containers::clock(&sections) {
+            self.shown = self.clock.shown(&end, shown, now);
+        }
         let (what, at, (facts, problems)) = match name {
             Name::Apps => {
                 self.processes = gpus::processes(&sections).map(|found| (found, at));
@@ -403,20 +415,53 @@ impl End {
     }
 }
 
-/// From the node's clock to the console's. What the fastest record took on its way is the best that is known of the difference between the two, so a
-/// record that was long on its way is as old as it is.
+/// From the time since the node's start to the console's clock. What the fastest record took on its way is the best that is known of the difference between
+/// the two, so a record that was long on its way is as old as it is.
 #[derive(Debug, Default)]
-struct Clock(Option<(i128, Stamp)>);
+struct Clock {
+    /// The difference by the fastest record, and when it was known.
+    least: Option<(i128, Stamp)>,
+    /// From the request of the stream to its first record, without what the node took for that: the difference is off by less.
+    trip: Duration,
+}
 
 impl Clock {
-    fn at(&mut self, end: &End, now: Stamp) -> Stamp {
+    /// When a look began that has come now, in a stream that was asked for at `asked`.
+    fn at(&mut self, end: &End, asked: Stamp, now: Stamp) -> Stamp {
         let seen = i128::from(now.0) - i128::from(end.ended) * 10;
-        let least = match self.0 {
+        let least = match self.least {
             Some((least, since)) => seen.min(least + i128::from(millis(now.since(since)) / DRIFT)),
-            None => seen,
+            None => {
+                let took = Duration::from_millis(end.took());
+                self.trip = now.since(asked).saturating_sub(took);
+                seen
+            }
         };
-        self.0 = Some((least, now));
-        let at = i128::from(end.began) * 10 + least;
-        Stamp(u64::try_from(at.max(0)).unwrap_or(0).min(now.0))
+        self.least = Some((least, now));
+        stamp(end.began, least, now)
     }
+
+    /// The console's stamp of the moment in which the node's own clock was read, with what it showed then.
+    fn shown(&self, end: &End, shown: containers::Shown, now: Stamp) -> Option<(Stamp, NodeClock)> {
+        let (least, _) = self.least?;
+        // Without a second look at the time since the start it was read soon after the look had begun.
+        let after = shown.after.unwrap_or(end.began).clamp(end.began, end.ended);
+        let middle = end.began.saturating_add((after - end.began) / 2);
+        let within = [
+            self.trip,
+            shown.fine,
+            Duration::from_millis((after - end.began).saturating_mul(5)),
+        ];
+        let clock = NodeClock {
+            shows: shown.shows,
+            within: within.into_iter().fold(Duration::ZERO, Duration::saturating_add),
+        };
+        Some((stamp(middle, least, now), clock))
+    }
+}
+
+/// A time since the node's start as the console's stamp; nothing that has come lies in the future.
+fn stamp(hundredths: u64, difference: i128, now: Stamp) -> Stamp {
+    let at = i128::from(hundredths) * 10 + difference;
+    Stamp(u64::try_from(at.max(0)).unwrap_or(0).min(now.0))
 }

@@ -1,7 +1,5 @@
 //! Where a node's load stands.
 
-use std::time::Duration;
-
 use ratatui::style::Style;
 
 use crate::domain::NodeId;
@@ -13,7 +11,7 @@ use crate::model::loading::{self, Part, ToldBy};
 use crate::view::Scene;
 use crate::view::look::Look;
 use crate::view::widgets::row::Row;
-use crate::view::words::{gib, seconds};
+use crate::view::words::{ago, gib};
 
 use super::readings::label;
 
@@ -94,7 +92,7 @@ fn progress<'a>(scene: &Scene<'a>, part: &Part, dense: bool, row: &mut Row<'a>) 
         }
         None => {
             if let Some(since) = part.since {
-                row.put(3, seconds(now.since(since)), look.text());
+                row.put(3, ago(since, now), look.text());
             }
         }
     }
@@ -114,7 +112,11 @@ fn progress<'a>(scene: &Scene<'a>, part: &Part, dense: bool, row: &mut Row<'a>) 
 fn because<'a>(scene: &Scene<'a>, judged: &Judgement, dense: bool) -> Option<Row<'a>> {
     let bad = match judged.verdict {
         Verdict::Progressing => false,
-        Verdict::Waiting(_) | Verdict::Slow | Verdict::Stalled { .. } | Verdict::Silent { .. } => true,
+        Verdict::Early { .. }
+        | Verdict::Waiting(_)
+        | Verdict::Slow
+        | Verdict::Stalled { .. }
+        | Verdict::Silent { .. } => true,
     };
     // A silence is worth a word even where something moves: that is what it is there for.
     let silent = judged
@@ -143,7 +145,7 @@ fn because<'a>(scene: &Scene<'a>, judged: &Judgement, dense: bool) -> Option<Row
 /// How a verdict looks.
 pub(in crate::view) fn tone(look: &Look, verdict: &Verdict) -> Style {
     match verdict {
-        Verdict::Progressing => look.dim(),
+        Verdict::Progressing | Verdict::Early { .. } => look.dim(),
         Verdict::Waiting(_) => look.busy(),
         Verdict::Slow | Verdict::Silent { .. } => look.warn(),
         Verdict::Stalled { .. } => look.bad(),
@@ -195,8 +197,10 @@ pub(in crate::view) fn whole<'a>(scene: &Scene<'a>, row: &mut Row<'a>) {
             look.text(),
         ),
         None => {
-            let took = part.since.map_or(Duration::ZERO, |since| now.since(since));
-            row.put(2, format!("{} {}", part.stage.word(), seconds(took)), look.text())
+            let took = part
+                .since
+                .map_or(String::new(), |since| format!(" {}", ago(since, now)));
+            row.put(2, format!("{}{took}", part.stage.word()), look.text())
         }
     };
     if let Some((share, _)) = part.share {

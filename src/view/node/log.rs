@@ -17,7 +17,7 @@ use crate::view::look::Look;
 use crate::view::regions::LogRegion;
 use crate::view::widgets::row::Row;
 use crate::view::widgets::wrap::wrap_spans;
-use crate::view::words::{count, seconds};
+use crate::view::words::{ago, count, seconds};
 
 /// Rows that one line takes in a pane; a longer one is whole when the pane is zoomed.
 const BROKEN: usize = 3;
@@ -71,7 +71,7 @@ pub(super) fn foot<'a>(scene: &Scene<'a>, id: NodeId) -> Row<'a> {
     row.put(if log.choice == LogChoice::Ray { 1 } else { 4 }, from, style)
         .right();
     if let Some(at) = log.at {
-        let quiet = seconds(scene.now.stamp.since(at));
+        let quiet = ago(at, scene.now.stamp);
         row.put(2, format!("{} lines, last {quiet} ago", count(log.seq)), look.dim())
             .right();
     }
@@ -96,7 +96,7 @@ fn ray(scene: &Scene<'_>, container: &str) -> String {
     match silent_since(scene.state, scene.now.stamp) {
         Some(since) => format!(
             "Ray's logs in {container}: the driver is silent for {}",
-            seconds(scene.now.stamp.since(since))
+            ago(since, scene.now.stamp)
         ),
         None => format!("Ray's logs in {container}, l goes back"),
     }

@@ -121,7 +121,7 @@ fn load(scene: &Scene<'_>, id: NodeId) -> (String, Style) {
         Some(Verdict::Stalled { .. } | Verdict::Silent { .. } | Verdict::Slow) => {
             judged.as_ref().map_or(look.text(), |verdict| tone(look, verdict))
         }
-        Some(Verdict::Progressing | Verdict::Waiting(_)) | None => look.text(),
+        Some(Verdict::Progressing | Verdict::Early { .. } | Verdict::Waiting(_)) | None => look.text(),
     };
     let stalled = judged
         .filter(|v| matches!(v, Verdict::Stalled { .. }))
