@@ -398,6 +398,8 @@ const HARMLESS: &[&str] = &[
     "/usr/local/lib/python3.11/x.py:138: FutureWarning: `torch.distributed.reduce_op` is deprecated",
     "(APIServer pid=1) INFO:     127.0.0.1:40052 - \"GET /v1/models HTTP/1.1\" 404 Not Found",
     "(APIServer pid=1) INFO 11-29 17:14:25 [logger.py:41] Received request cmpl-1: prompt: 'CUDA out of memory, RuntimeError: Address already in use'",
+    "2026-02-08 07:27:11,933\tWARNING utils.py:1591 -- Python patch version mismatch: The cluster was started with:",
+    "spark:1:1 [0] NCCL INFO Count not open libibverbs.so",
     "config.json: 100%|██████████| 4.19k/4.19k [00:00<00:00, 13.0MB/s]",
     "[W socket.cpp:755] [c10d] The IPv6 network addresses of (spark-1, 29500) cannot be retrieved (gai error: -2 - Name or service not known).",
     "(raylet) [2026-06-15 09:51:20,001 E 77 77] (raylet) main.cc:979: Failed to establish connection to the metrics exporter agent. Metrics will not be exported. Exporter agent status: RpcError: Running out of retries to initialize the metrics agent. rpc_code: 14",

@@ -219,6 +219,13 @@ const SEEN: &[(Place, &str, &str, &str)] = &[
         "memory-check-at-start",
         "spark-1 had less memory free at the start than vLLM was told to take: 36.75 of 121.63 GiB, wanted 103.38 GiB",
     ),
+    // vLLM of 2025 names no device.
+    (
+        Place::HeadLog,
+        "ValueError: Free memory on device (3.25/23.43 GiB) on startup is less than desired GPU memory utilization (0.96, 22.49 GiB). Decrease GPU memory utilization or reduce GPU memory used by other processes.",
+        "memory-check-at-start",
+        "spark-1 had less memory free at the start than vLLM was told to take: 3.25 of 23.43 GiB, wanted 22.49 GiB",
+    ),
     (
         Place::HeadLog,
         "(EngineCore_DP0 pid=441) INFO 11-24 11:44:17 [gpu_worker.py:348] Available KV cache memory: -2.26 GiB",
@@ -297,6 +304,19 @@ const SEEN: &[(Place, &str, &str, &str)] = &[
         "address-in-use",
         "a port that is wanted on spark-1 is taken: 8000",
     ),
+    // Docker since 28, where something else than a container has the port.
+    (
+        Place::Output,
+        "docker: Error response from daemon: failed to set up container networking: driver failed programming external connectivity on endpoint vllm-qwen35 (77cf): failed to bind host port for 0.0.0.0:8000:172.17.0.2:8000/tcp: address already in use",
+        "address-in-use",
+        "a port that is wanted on spark-1 is taken: 8000",
+    ),
+    (
+        Place::Output,
+        "ERROR: failed to bind host port for [::]:11434: address already in use",
+        "address-in-use",
+        "a port that is wanted on spark-1 is taken: 11434",
+    ),
     (
         Place::HeadLog,
         "api_server.py: error: unrecognized arguments: /bin/bash -c vllm serve",
@@ -342,8 +362,26 @@ const SEEN: &[(Place, &str, &str, &str)] = &[
     (
         Place::HeadLog,
         "pydantic_core._pydantic_core.ValidationError: Value error, Model architectures ['Qwen3_5MoeForConditionalGeneration'] failed to be inspected. Please check the logs for more details.",
+        "model-not-inspected",
+        "vLLM could not load its own code for the model Qwen3_5MoeForConditionalGeneration",
+    ),
+    (
+        Place::HeadLog,
+        "(APIServer pid=1)   Value error, Model architectures ['Qwen3_5MoeForConditionalGeneration'] are not supported for now. Supported architectures: dict_keys(['AquilaModel', 'ArcticForCausalLM'])",
         "unknown-model-type",
         "the image is too old for the model: it does not know the type Qwen3_5MoeForConditionalGeneration",
+    ),
+    (
+        Place::HeadLog,
+        "Cannot access gated repo for url https://huggingface.co/org/model/resolve/main/config.json.",
+        "model-gated",
+        "the hub does not give spark-1 the model: it wants a token whose owner was let in",
+    ),
+    (
+        Place::HeadLog,
+        "OSError: You are trying to access a gated repo.",
+        "model-gated",
+        "the hub does not give spark-1 the model: it wants a token whose owner was let in",
     ),
     (
         Place::HeadLog,
@@ -588,6 +626,12 @@ const SEEN: &[(Place, &str, &str, &str)] = &[
         "a rank has not answered the others for minutes",
     ),
     (
+        Place::WorkerLog,
+        "RuntimeError: [/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:544] Connection closed by peer [192.168.200.13]:38812",
+        "peer-gone",
+        "the connection of a rank on spark-1 to another was closed",
+    ),
+    (
         Place::HeadLog,
         "[rank1]:[E805 01:44:10.2 ProcessGroupNCCL.cpp:685] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=9, OpType=ALLREDUCE, Timeout(ms)=600000) ran for 600351 milliseconds before timing out.",
         "rank-silent",
@@ -668,6 +712,12 @@ const SEEN: &[(Place, &str, &str, &str)] = &[
     (
         Place::HeadLog,
         "spark:1:1 [0] NCCL INFO Failed to open libibverbs.so[.1]",
+        "ibverbs-missing",
+        "the image lacks libibverbs: NCCL cannot use InfiniBand or RoCE",
+    ),
+    (
+        Place::HeadLog,
+        "spark:1:1 [0] NCCL INFO Count not open libibverbs.so.1",
         "ibverbs-missing",
         "the image lacks libibverbs: NCCL cannot use InfiniBand or RoCE",
     ),
