@@ -101,7 +101,7 @@ impl Matcher {
             log::Stream::Out => 0,
             log::Stream::Err => 1,
         };
-        let text = line.plain();
+        let text = line.text();
         let mut signs = self.text(&text, stream, facts);
         if !signs.is_empty() {
             let written = line.time.as_deref().and_then(wall);

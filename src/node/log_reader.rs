@@ -119,7 +119,7 @@ fn owned(owner: &mut Owner, edit: LineEdit, sink: &mut impl FnMut(LineEdit)) {
     };
     match edit {
         LineEdit::Push(line) => {
-            if !owner.note(&line.plain()) {
+            if !owner.note(&line.text()) {
                 sink(LineEdit::Push(name(owner, line)));
             }
         }
@@ -281,7 +281,7 @@ impl<'a> Reader<'a> {
         if self.files.is_some() && self.backlog {
             return Vec::new();
         }
-        let text = line.plain();
+        let text = line.text();
         let facts = self.matcher.settle(&text, grammar::read(&text));
         if !facts.is_empty() {
             let written = self.time_of(line).written();

@@ -167,7 +167,7 @@ struct Seen {
 fn mark(time: &str, line: &Line) -> u64 {
     let mut hasher = DefaultHasher::new();
     time.hash(&mut hasher);
-    line.plain().hash(&mut hasher);
+    line.text().hash(&mut hasher);
     hasher.finish()
 }
 

@@ -11,6 +11,7 @@ use bringup::domain::image::InsideFacts;
 use bringup::domain::intent::Pane;
 use bringup::domain::link::{LinkError, LinkErrorKind, LinkState};
 use bringup::domain::load::{EarlierLoad, LineFact, RankLine, Stage};
+use bringup::domain::logs::LogFlow;
 use bringup::domain::problem::Problem;
 use bringup::domain::ray::{PlacementGroup, RayNode, RayStatus, RayVia, StatusFailure};
 use bringup::domain::serving::{Health, MetricsOf, MetricsSample, ServeFacts, ServeProcess, ServerFacts};
@@ -656,4 +657,23 @@ fn a_node_says_whose_key_opens_it() {
     let text = shot(&ready(config), &LogWindows::default(), (120, 40)).text();
     let title = text.lines().nth(1).unwrap_or_default();
     assert!(title.contains("via gate") && title.contains("by gate's key"), "{title}");
+}
+
+#[test]
+fn a_log_that_floods_says_that_it_is_behind_and_what_was_lost() {
+    let mut state = ready(example());
+    let logs = logs(&mut state);
+    state.nodes[0].log.flow = LogFlow {
+        behind: Some(ago(12).stamp),
+        lost: 4_096_000,
+    };
+    state.nodes[0].log.dropped = 1_898_095;
+    for size in SIZES {
+        let pane = shot_with(&state, &logs, &look(Glyphs::Unicode), size).pane(Pane::Node(0));
+        let foot = pane.lines().last().unwrap_or_default();
+        assert!(foot.contains("behind for 12 s"), "{foot}");
+        if size.0 > 80 {
+            assert!(foot.contains("4 096 000 bytes lost"), "{foot}");
+        }
+    }
 }

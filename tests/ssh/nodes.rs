@@ -1,18 +1,20 @@
 //! A node's actor: what it tells of a connection that is lost, and when it connects anew.
 
+use std::io::Write;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bringup::config::{self, EXAMPLE};
+use bringup::config::types::LogPlace;
+use bringup::config::{self, Config, EXAMPLE};
 use bringup::diagnose::Rules;
 use bringup::domain::command::{Command, Exit};
 use bringup::domain::event::{Event, EventKind};
 use bringup::domain::link::{LinkErrorKind, LinkState};
 use bringup::domain::question::Ask;
 use bringup::domain::{NodeId, RunId};
-use bringup::log::{Masker, Ring};
-use bringup::node::{self, Clock, Feed, NodeHandle, NodeSetup};
-use bringup::ssh::{Reply, Reporter, Target};
+use bringup::log::{Line, Masker, Ring};
+use bringup::node::{self, Clock, Feed, NodeHandle, NodeSetup, SharedLog};
+use bringup::ssh::{MOST, Reply, Reporter, Target};
 use secrecy::SecretString;
 use tokio::sync::mpsc;
 
@@ -22,29 +24,39 @@ use crate::server::{Server, key};
 
 const T: Duration = Duration::from_secs(3600);
 
+/// Bytes that a log keeps: all of every test's.
+const RING: usize = 256 << 20;
+
 /// A node's actor and what it tells.
 struct Node {
     handle: NodeHandle,
     events: mpsc::Receiver<Event>,
+    log: SharedLog,
 }
 
 impl Node {
     fn start(home: &Home, target: Target, person: &Arc<Person>) -> Self {
+        let config = config::parse(EXAMPLE, "config.example.toml").unwrap();
+        Self::start_with(home, target, person, config)
+    }
+
+    fn start_with(home: &Home, target: Target, person: &Arc<Person>, config: Config) -> Self {
         let (feed, events) = Feed::new(Clock::start());
+        let log = SharedLog::new(Mutex::new(Ring::new(RING)));
         let handle = node::start(NodeSetup {
             id: NodeId(0),
-            config: Arc::new(config::parse(EXAMPLE, "config.example.toml").unwrap()),
+            config: Arc::new(config),
             target,
             via: None,
             settings: home.settings.clone(),
             reporter: Arc::clone(person) as Arc<dyn Reporter>,
             feed,
-            log: Arc::new(Mutex::new(Ring::new(1 << 20))),
+            log: Arc::clone(&log),
             secrets: Arc::new(bringup::node::Secrets::default()),
             masker: Arc::new(Masker::default()),
             rules: Rules::default(),
         });
-        Self { handle, events }
+        Self { handle, events, log }
     }
 
     /// Waits for an event, passing over others.
@@ -99,6 +111,64 @@ async fn a_command_whose_connection_is_lost_ends_as_unknown_at_once() {
     node.up().await;
     gone(&server.mark).await;
     node.handle.stop().await;
+}
+
+/// Follows a file to which more is added at once than finds room on its way, and takes some time to decode.
+async fn read_a_flood(login: impl FnOnce(&Home) -> String) {
+    let home = Home::new();
+    let server = Server::new(&[&home.key]);
+    *server.login.lock().unwrap() = login(&home);
+    let target = home.target(server.listen().await);
+    let mut config = config::parse(EXAMPLE, "config.example.toml").unwrap();
+    let path = home.path("server.log");
+    std::fs::write(&path, "0 begins\n").unwrap();
+    config.logs.head = LogPlace::File(path.display().to_string());
+    let mut node = Node::start_with(&home, target, &Person::trusting(), config);
+    node.tells("the first line", |kind| {
+        matches!(kind, EventKind::LogAdvanced { seq: 1, .. }).then_some(())
+    })
+    .await;
+    let many = 2 * MOST / 2000;
+    let text: String = (1..=many)
+        .map(|n| format!("{n} \x1b[32m{}\x1b[0m\n", "x".repeat(2000)))
+        .collect();
+    let mut file = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    node.tells("all lines", |kind| match kind {
+        EventKind::LogAdvanced { seq, .. } => (seq > many as u64).then_some(()),
+        EventKind::LogFlow(flow) => {
+            assert_eq!(flow.lost, 0);
+            None
+        }
+        _ => None,
+    })
+    .await;
+    let lines: Vec<String> = node.log.lock().unwrap().last(many + 2).map(Line::plain).collect();
+    assert_eq!(lines.len(), many + 1);
+    for (n, line) in lines.iter().enumerate() {
+        assert_eq!(line.split(' ').next(), Some(n.to_string().as_str()));
+    }
+    node.handle.stop().await;
+    gone(&server.mark).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_line_is_lost_though_they_come_faster_than_they_are_read() {
+    read_a_flood(|_| String::new()).await;
+}
+
+/// As where there is no setsid: what could not be kept is read again.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_line_is_lost_where_what_prints_them_cannot_be_held() {
+    read_a_flood(|home| {
+        let bin = home.path("bin");
+        std::fs::create_dir(&bin).unwrap();
+        let setsid = bin.join("setsid");
+        std::fs::write(&setsid, "#!/bin/sh\nexec \"$@\"\n").unwrap();
+        std::fs::set_permissions(&setsid, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        format!("PATH={}:$PATH", bin.display())
+    })
+    .await;
 }
 
 #[tokio::test]

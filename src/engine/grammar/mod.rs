@@ -26,15 +26,23 @@ const PREFIXES: usize = 400;
 #[must_use]
 pub fn read(line: &str) -> Vec<LineFact> {
     let mut facts = read_line(line);
-    let start: String = line.chars().take(PREFIXES).collect();
-    facts.extend(rank::read(&record::plain(&start), &facts).map(LineFact::Rank));
+    facts.extend(rank::read(&record::plain(first(line, PREFIXES)), &facts).map(LineFact::Rank));
     facts
+}
+
+/// At most so many characters of a text's beginning.
+fn first(text: &str, most: usize) -> &str {
+    if text.len() <= most {
+        return text;
+    }
+    let end = text.char_indices().nth(most).map_or(text.len(), |(at, _)| at);
+    text.get(..end).unwrap_or(text)
 }
 
 /// What a line says about the load; nothing for most lines. Colours and prefixes may still be there.
 #[must_use]
 pub fn read_line(line: &str) -> Vec<LineFact> {
-    let line: String = line.chars().take(LOOKED_AT).collect();
+    let line = first(line, LOOKED_AT);
     // A bar that rewrites itself holds its states in one line, one after a carriage return each.
     line.split('\r')
         .filter(|part| !part.trim().is_empty())

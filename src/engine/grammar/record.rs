@@ -1,5 +1,7 @@
 //! From a raw line to its message: colours, owner prefixes, level, time and place stripped.
 
+use std::borrow::Cow;
+
 use crate::log::prefix_len;
 
 /// Levels with which a record of Python's logging begins.
@@ -9,7 +11,10 @@ const LEVELS: [&str; 6] = ["INFO", "WARNING", "ERROR", "DEBUG", "CRITICAL", "SUC
 const COLOUR: usize = 16;
 
 /// The line without colour sequences, also where the escape byte itself was lost on the way.
-pub(super) fn plain(line: &str) -> String {
+pub(super) fn plain(line: &str) -> Cow<'_, str> {
+    if !line.contains(['\u{1b}', '[']) {
+        return Cow::Borrowed(line);
+    }
     let mut text = String::with_capacity(line.len());
     let mut rest = line;
     while let Some(at) = rest.find(['\u{1b}', '[']) {
@@ -25,7 +30,7 @@ pub(super) fn plain(line: &str) -> String {
         }
     }
     text.push_str(rest);
-    text
+    Cow::Owned(text)
 }
 
 /// What follows a colour sequence (SGR) at the start of the text.

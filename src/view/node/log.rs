@@ -46,11 +46,9 @@ pub(super) fn foot<'a>(scene: &Scene<'a>, id: NodeId) -> Row<'a> {
         ),
     };
     if let Some(since) = log.flow.behind {
-        let text = format!(
-            "behind for {}, the rest waits there",
-            seconds(scene.now.stamp.since(since))
-        );
-        row.put(1, text, look.warn());
+        let since = seconds(scene.now.stamp.since(since));
+        row.put(1, format!("behind for {since}"), look.warn());
+        row.put(5, "the rest waits on the node", look.dim());
     }
     if log.flow.lost > 0 {
         row.put(1, format!("{} bytes lost", count(log.flow.lost)), look.warn());
