@@ -6,7 +6,7 @@ use std::fmt::Write;
 use color_eyre::eyre::Result;
 
 use crate::domain::event::Subject;
-use crate::domain::gpu::GpuFacts;
+use crate::domain::gpu::{Gpu, GpuFacts};
 use crate::domain::time::human;
 use crate::domain::units::Bytes;
 use crate::domain::{NodeId, Reading};
@@ -156,11 +156,19 @@ fn text(state: &State) -> String {
             node.fabric_address
         );
         text.push_str(&memory(state, id));
+        text.push_str(&gpus(state, id));
+        let problems = problems(state, id, &text);
+        text.push_str(&problems);
     }
     let why = state.server_why().map(|why| format!(": {why}")).unwrap_or_default();
     let _ok = writeln!(text, "  server is {}{why}", state.server.state.word());
     if let Some(line) = serving(state) {
         let _ok = writeln!(text, "  {line}");
+    }
+    let metrics = &state.observed.server.metrics;
+    let missed = state.server.state.answers() && metrics.asked();
+    if let Some(why) = metrics.reason().filter(|_| missed) {
+        let _ok = writeln!(text, "  ! /metrics tells nothing: {why}");
     }
     if state.server.state == ServingState::Loading {
         text.push_str(&load(state));
@@ -226,6 +234,54 @@ fn memory(state: &State, id: NodeId) -> String {
     text
 }
 
+/// A node's GPUs in one line: the busiest, all power, the warmest, and their memory where it is their own.
+fn gpus(state: &State, id: NodeId) -> String {
+    let Some(seen) = state.observed.node(id) else {
+        return String::new();
+    };
+    let stale = seen.gpus.stale(state.now.stamp, every(state, id, Subject::Gpus));
+    let Some(facts) = seen.gpus.value().filter(|_| !stale) else {
+        return format!("    GPUs unknown ({})\n", why(state, id, &seen.gpus));
+    };
+    let all = &facts.gpus;
+    let Some(first) = all.first() else {
+        return "    no GPU\n".to_owned();
+    };
+    let most = |of: fn(&Gpu) -> Option<f32>| all.iter().filter_map(of).reduce(f32::max);
+    let number = |n: Option<f32>, unit: &str| n.map_or_else(|| format!("- {unit}"), |n| format!("{n:.0} {unit}"));
+    let sum = |of: fn(&Gpu) -> Option<Bytes>| {
+        let add = |sum: Bytes, gpu: &Gpu| Some(Bytes(sum.0.saturating_add(of(gpu)?.0)));
+        all.iter().try_fold(Bytes(0), add)
+    };
+    let watts = all.iter().try_fold(0.0, |sum, gpu| Some(sum + gpu.power?.0));
+    let (times, busiest, warmest) = match all.len() {
+        1 => (String::new(), "", ""),
+        n => (format!("{n} x "), "busiest ", "warmest "),
+    };
+    let mut text = format!(
+        "    {times}{}: {busiest}{}, {}, {warmest}{}",
+        first.name,
+        number(most(|g| g.utilization.map(|p| p.0)), "%"),
+        number(watts, "W"),
+        number(most(|g| g.temperature.map(|t| t.0)), "C")
+    );
+    if let (Some(used), Some(total)) = (sum(|g| g.memory_used), sum(|g| g.memory_total)) {
+        let _ok = write!(text, ", memory {:.1}/{:.1} GiB", used.gib(), total.gib());
+    }
+    text.push('\n');
+    text
+}
+
+/// What a node's readings complain of, but for what has been said.
+fn problems(state: &State, id: NodeId, said: &str) -> String {
+    let all = state.nodes.get(id.index()).into_iter().flat_map(|view| &view.problems);
+    let mut text = String::new();
+    for problem in all.filter(|p| !said.contains(&p.text)) {
+        let _ok = writeln!(text, "  ! {}: {}", state.config.node_name(id), problem.text);
+    }
+    text
+}
+
 /// What the server does now, as far as its counters tell; `None` when they tell nothing, or when what they told is old.
 fn serving(state: &State) -> Option<String> {
     let (server, metrics) = (&state.server, &state.observed.server.metrics);
@@ -265,8 +321,10 @@ mod tests {
     use crate::config::{self, EXAMPLE};
     use crate::domain::Now;
     use crate::domain::link::{LinkError, LinkErrorKind, LinkState};
+    use crate::domain::problem::Problem;
     use crate::domain::serving::MetricsSample;
     use crate::domain::sign::{Sign, SignKind};
+    use crate::domain::units::{Celsius, Percent, Watts};
     use crate::measure::Quantile;
     use crate::model::Options;
     use crate::model::state::LastError;
@@ -361,6 +419,57 @@ mod tests {
         assert_eq!(serving(&state).as_deref(), Some(line));
         state.now.stamp.0 += 60_000;
         assert_eq!(serving(&state), None);
+    }
+
+    #[test]
+    fn gpus_are_one_line_a_node_and_what_is_wrong_with_them_another() {
+        let mut state = all_up(false);
+        let id = NodeId(0);
+        assert_eq!(gpus(&state, id), "    GPUs unknown (not asked yet)\n");
+        let gb10 = Gpu {
+            name: "NVIDIA GB10".into(),
+            utilization: Some(Percent(96.0)),
+            power: Some(Watts(45.1)),
+            temperature: Some(Celsius(61.0)),
+            unified: true,
+            ..Gpu::default()
+        };
+        let of = |all: Vec<Gpu>| GpuFacts {
+            gpus: all,
+            ..GpuFacts::default()
+        };
+        state.observed.nodes[0].gpus = Reading::known(of(vec![gb10]), state.now.stamp);
+        assert_eq!(gpus(&state, id), "    NVIDIA GB10: 96 %, 45 W, 61 C\n");
+        let h200 = |busy, warm, power| Gpu {
+            name: "NVIDIA H200".into(),
+            utilization: Some(Percent(busy)),
+            power,
+            temperature: Some(Celsius(warm)),
+            memory_used: Some(Bytes(20 << 30)),
+            memory_total: Some(Bytes(140 << 30)),
+            ..Gpu::default()
+        };
+        let two = vec![h200(3.0, 52.0, Some(Watts(90.0))), h200(95.0, 40.0, None)];
+        state.observed.nodes[0].gpus = Reading::known(of(two), state.now.stamp);
+        let line = "    2 x NVIDIA H200: busiest 95 %, - W, warmest 52 C, memory 40.0/280.0 GiB\n";
+        assert_eq!(gpus(&state, id), line);
+        state.nodes[0].problems = vec![Problem::error("nvidia-smi lists 2 of the 3 GPUs")];
+        assert!(text(&state).contains("  ! spark-1: nvidia-smi lists 2 of the 3 GPUs\n"));
+        assert_eq!(problems(&state, id, "(nvidia-smi lists 2 of the 3 GPUs)"), "");
+        state.now.stamp.0 += 60_000;
+        assert_eq!(gpus(&state, id), "    GPUs unknown (the last answer is old)\n");
+    }
+
+    #[test]
+    fn metrics_that_are_refused_are_said_while_the_server_answers() {
+        let mut state = all_up(false);
+        let why = "401: the server refuses the API key";
+        state.observed.server.metrics = Reading::absent(why);
+        assert!(!text(&state).contains("/metrics"));
+        state.server.state = ServingState::Ready;
+        assert!(text(&state).contains("  ! /metrics tells nothing: 401: the server refuses the API key\n"));
+        state.observed.server.metrics = Reading::default();
+        assert!(!text(&state).contains("/metrics"));
     }
 
     #[test]

@@ -13,6 +13,21 @@ pub struct GpuFacts {
     pub processes: Vec<GpuProcess>,
     /// Why there is no reading of the processes, when there is none.
     pub processes_unknown: Option<String>,
+    /// Which tool tells.
+    pub tool: GpuTool,
+}
+
+/// A tool that tells of GPUs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GpuTool {
+    /// NVIDIA's.
+    #[default]
+    NvidiaSmi,
+    /// AMD's older one.
+    RocmSmi,
+    /// AMD's.
+    AmdSmi,
 }
 
 impl GpuFacts {

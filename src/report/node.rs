@@ -8,7 +8,7 @@ use crate::domain::container::{Container, ContainerState};
 use crate::domain::disk::DiskFacts;
 use crate::domain::event::Subject;
 use crate::domain::fabric::FabricFacts;
-use crate::domain::gpu::{Gpu, GpuFacts, GpuProcess};
+use crate::domain::gpu::{Gpu, GpuFacts, GpuProcess, GpuTool};
 use crate::domain::image::{ImageFacts, VersionFacts};
 use crate::domain::memory::MemoryFacts;
 use crate::domain::observed::{NodeObserved, VerbFacts};
@@ -61,7 +61,7 @@ pub(super) fn readings(state: &State, id: NodeId, seen: &NodeObserved, now: Now)
         ),
         (
             "gpus",
-            reading(&seen.gpus, at, of(Source::GpuTool, Subject::Gpus), gpus),
+            reading(&seen.gpus, at, of(gpu_tool(&seen.gpus), Subject::Gpus), gpus),
         ),
         (
             "sockets",
@@ -161,6 +161,15 @@ fn unaccounted(m: &MemoryFacts, gpus: &Reading<GpuFacts>) -> Result<u64, String>
     let rest = m.unaccounted(facts.held());
     rest.map(|b| b.0)
         .ok_or_else(|| "too little to tell it from the kernel's reserves".to_owned())
+}
+
+fn gpu_tool(gpus: &Reading<GpuFacts>) -> Source {
+    match gpus.value().map(|facts| facts.tool) {
+        Some(GpuTool::NvidiaSmi) => Source::NvidiaSmi,
+        Some(GpuTool::RocmSmi) => Source::RocmSmi,
+        Some(GpuTool::AmdSmi) => Source::AmdSmi,
+        None => Source::GpuTool,
+    }
 }
 
 fn gpus(facts: &GpuFacts) -> Value {

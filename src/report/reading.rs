@@ -14,7 +14,13 @@ use crate::domain::{Reading, Stamp, When};
 pub(super) enum Source {
     /// /proc of the node.
     Proc,
-    /// nvidia-smi, or AMD's rocm-smi or amd-smi where that is absent.
+    /// nvidia-smi.
+    NvidiaSmi,
+    /// AMD's rocm-smi.
+    RocmSmi,
+    /// AMD's amd-smi.
+    AmdSmi,
+    /// A tool for GPUs, when none has told anything yet.
     GpuTool,
     /// Docker on the node.
     Docker,

@@ -160,7 +160,8 @@ fn parts(world: &World, node: usize, name: &str, what: Subject, now: Moment) -> 
                 .map(|a| format!("{} 0::/system.slice/docker-{}.scope\n", a.pid, a.container))
                 .collect();
             let processes = section("apps", &processes(&apps)) + &section("cgroups", &groups);
-            vec![("gpus", section("gpus", &device)), ("apps", processes)]
+            let attached = section("attached", "000f:01:00.0\n");
+            vec![("gpus", section("gpus", &device) + &attached), ("apps", processes)]
         }
         Subject::Disk => {
             let (size, free) = (3_843_506_176_u64, 2_411_724_800_u64);

@@ -10,7 +10,7 @@ use bringup::domain::command::{Command, Exit};
 use bringup::domain::container::{Container, ContainerFacts, ContainerState, Labels};
 use bringup::domain::event::{ProbeId, Purpose};
 use bringup::domain::fabric::{FabricFacts, Interface};
-use bringup::domain::gpu::{Gpu, GpuFacts, GpuProcess};
+use bringup::domain::gpu::{Gpu, GpuFacts, GpuProcess, GpuTool};
 use bringup::domain::link::LinkState;
 use bringup::domain::load::{LineFact, RankLine, Stage, Transport};
 use bringup::domain::memory::MemoryFacts;
@@ -106,6 +106,7 @@ pub fn idle(config: Config) -> State {
             gpus: vec![spark(0.0, 4.0, 36.0)],
             processes: Vec::new(),
             processes_unknown: None,
+            tool: GpuTool::NvidiaSmi,
         });
         node.containers = read(ContainerFacts::default());
     }
@@ -209,6 +210,7 @@ pub fn loading(config: Config) -> State {
                 draws: false,
             }],
             processes_unknown: None,
+            tool: GpuTool::NvidiaSmi,
         });
         let view = &mut state.nodes[id.index()];
         for i in 0..110u64 {

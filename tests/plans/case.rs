@@ -6,7 +6,7 @@ use bringup::config::types::{Engine, Script};
 use bringup::config::{self, Config};
 use bringup::domain::container::{Container, ContainerFacts, ContainerState, Labels};
 use bringup::domain::fabric::{FabricFacts, Interface};
-use bringup::domain::gpu::{Gpu, GpuFacts, GpuProcess};
+use bringup::domain::gpu::{Gpu, GpuFacts, GpuProcess, GpuTool};
 use bringup::domain::image::{ImageFacts, VersionFacts};
 use bringup::domain::intent::Action;
 use bringup::domain::link::{LinkError, LinkErrorKind, LinkState};
@@ -240,6 +240,7 @@ impl Seen {
             gpus: vec![Gpu::default()],
             processes: processes.collect(),
             processes_unknown: None,
+            tool: GpuTool::NvidiaSmi,
         }
     }
 

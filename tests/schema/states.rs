@@ -7,7 +7,7 @@ use bringup::domain::container::{Container, ContainerFacts, ContainerState};
 use bringup::domain::disk::{Cache, Disk, DiskFacts};
 use bringup::domain::event::{Event, EventKind, Subject};
 use bringup::domain::fabric::{FabricFacts, Interface, RdmaPort};
-use bringup::domain::gpu::{Gpu, GpuFacts, GpuProcess};
+use bringup::domain::gpu::{Gpu, GpuFacts, GpuProcess, GpuTool};
 use bringup::domain::image::{ImageFacts, VersionFacts};
 use bringup::domain::link::{LinkError, LinkErrorKind, LinkState};
 use bringup::domain::load::Transport;
@@ -237,6 +237,7 @@ pub fn whole() -> State {
             draws: false,
         }],
         processes_unknown: None,
+        tool: GpuTool::NvidiaSmi,
     });
     let word = |text: &str| Some(text.to_owned());
     node.sockets = read(SocketFacts {

@@ -4,17 +4,21 @@
 
 use serde_json::Value;
 
-use crate::domain::gpu::Gpu;
+use crate::domain::gpu::{Gpu, GpuTool};
 use crate::domain::problem::Problem;
 use crate::domain::units::{Bytes, Celsius, Percent, Watts};
 
 use super::super::sections::{Section, Sections};
 use super::super::short;
+use super::gpus::Listed;
 
 /// Reads `@@ rocm` or `@@ amd`; `None` where neither is there.
-pub fn devices(sections: &Sections) -> Option<Result<Vec<Gpu>, Problem>> {
+pub fn devices(sections: &Sections) -> Option<Result<Listed, Problem>> {
+    let by = |tool| move |gpus| Listed { gpus, tool };
     let rocm = sections.get("rocm").map(|s| read(s, "rocm-smi", from_rocm));
-    rocm.or_else(|| sections.get("amd").map(|s| read(s, "amd-smi", from_amd)))
+    let rocm = rocm.map(|found| found.map(by(GpuTool::RocmSmi)));
+    let amd = || sections.get("amd").map(|s| read(s, "amd-smi", from_amd));
+    rocm.or_else(|| amd().map(|found| found.map(by(GpuTool::AmdSmi))))
 }
 
 fn read(section: &Section, tool: &str, devices: fn(&Value) -> Vec<Gpu>) -> Result<Vec<Gpu>, Problem> {

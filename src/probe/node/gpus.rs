@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use crate::domain::event::{Facts, Subject};
-use crate::domain::gpu::{Gpu, GpuFacts, GpuProcess};
+use crate::domain::gpu::{Gpu, GpuFacts, GpuProcess, GpuTool};
 use crate::domain::problem::Problem;
 use crate::domain::units::{Bytes, Celsius, Percent, Watts};
 
@@ -30,27 +30,35 @@ pub(super) const UNASKED: &str = "no tool was asked for processes";
 pub(super) type Processes = Result<Vec<GpuProcess>, String>;
 
 /// The devices, or why there are none; with what else is wrong.
-pub(super) type Devices = (Result<Vec<Gpu>, Problem>, Vec<Problem>);
+pub(super) type Devices = (Result<Listed, Problem>, Vec<Problem>);
+
+/// Devices, and who lists them.
+#[derive(Debug, Clone)]
+pub(super) struct Listed {
+    pub gpus: Vec<Gpu>,
+    pub tool: GpuTool,
+}
 
 /// Reads `@@ gpus` and `@@ apps`, or what AMD's tools say in their place.
 pub fn parse(sections: &Sections) -> Option<Part> {
     let processes = processes(sections).unwrap_or_else(|| Err(UNASKED.to_owned()));
     devices(sections).map(|(gpus, problems)| match gpus {
-        Ok(gpus) => (vec![Facts::Gpus(facts(gpus, processes))], problems),
+        Ok(listed) => (vec![Facts::Gpus(facts(listed, processes))], problems),
         Err(problem) => absent(Subject::Gpus, problem),
     })
 }
 
 /// Devices and what holds them as one.
-pub(super) fn facts(gpus: Vec<Gpu>, processes: Processes) -> GpuFacts {
+pub(super) fn facts(listed: Listed, processes: Processes) -> GpuFacts {
     let (processes, processes_unknown) = match processes {
         Ok(processes) => (processes, None),
         Err(why) => (Vec::new(), Some(why)),
     };
     GpuFacts {
-        gpus,
+        gpus: listed.gpus,
         processes,
         processes_unknown,
+        tool: listed.tool,
     }
 }
 
@@ -76,8 +84,51 @@ pub(super) fn devices(sections: &Sections) -> Option<Devices> {
             )));
         }
     }
+    if problems.is_empty() {
+        problems.extend(missing(sections.get("attached"), section));
+    }
     slices(sections.get("slices"), &mut gpus);
-    Some((Ok(gpus), problems))
+    let tool = GpuTool::NvidiaSmi;
+    Some((Ok(Listed { gpus, tool }), problems))
+}
+
+/// GPUs that the kernel's driver has and nvidia-smi does not list: it leaves out what has fallen off the bus or could not be started.
+fn missing(attached: Option<&Section>, listed: &Section) -> Option<Problem> {
+    let attached: Vec<Place> = attached?.lines.iter().filter_map(|l| place(l.trim())).collect();
+    let field = |line: &&str| line.split(',').nth(2).and_then(|bus| place(bus.trim()));
+    let listed: Vec<Place> = listed.lines.iter().filter_map(field).collect();
+    let missing: Vec<String> = attached
+        .iter()
+        .filter(|at| !listed.contains(at))
+        .map(|(domain, rest)| format!("{domain:04x}:{rest}"))
+        .collect();
+    if missing.is_empty() {
+        return None;
+    }
+    let (all, most) = (attached.len(), missing.len().min(MISSING));
+    let more = if missing.len() > most { " and more" } else { "" };
+    let problem = Problem::error(format!(
+        "nvidia-smi lists {} of the {all} GPUs that the driver has: {}{more} is missing",
+        all.saturating_sub(missing.len()),
+        missing.get(..most).unwrap_or_default().join(", ")
+    ));
+    Some(
+        problem.with_fix(
+            "look for `NVRM: Xid` in the node's `sudo dmesg`; mostly a reboot of the node brings the GPU back",
+        ),
+    )
+}
+
+/// Most missing GPUs that are named.
+const MISSING: usize = 4;
+
+/// A place on the PCI bus: its domain, and bus, device and function.
+type Place = (u32, String);
+
+/// `0000:06:00.0` as the kernel writes it, `00000000:06:00.0` as nvidia-smi does.
+fn place(text: &str) -> Option<Place> {
+    let (domain, rest) = text.split_once(':')?;
+    Some((u32::from_str_radix(domain, 16).ok()?, short(&rest.to_ascii_lowercase())))
 }
 
 /// Why nvidia-smi did not do all it was asked.

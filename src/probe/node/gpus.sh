@@ -1,11 +1,19 @@
 # Devices: one line each. The first field, how many there are, says where a look ends when the tool goes on.
 query='--query-gpu=count,index,pci.bus_id,mig.mode.current,name,utilization.gpu,memory.used,memory.total,power.draw,temperature.gpu --format=csv,noheader,nounits'
 
-# Tells of devices in $devices. MIG devices are in no query but in the list.
+# Tells of devices in $devices, and which the kernel's driver has: a container sees there those that it was given, and no others. MIG devices are in no
+# query but in the list.
 gpus() {
   put '@@ gpus'
   put "$devices"
   put "@= $1"
+  put '@@ attached'
+  set +f
+  for card in /proc/driver/nvidia/gpus/*; do
+    [ ! -d "$card" ] || put "${card##*/}"
+  done
+  set -f
+  put '@= 0'
   case $devices in
     *', Enabled, '*)
       [ -n "$slices" ] || slices=$(nvidia-smi -L 2>&1)

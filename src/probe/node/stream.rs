@@ -11,7 +11,6 @@ use std::time::Duration;
 use crate::domain::cadence;
 use crate::domain::clock::NodeClock;
 use crate::domain::event::{Facts, Subject};
-use crate::domain::gpu::Gpu;
 use crate::domain::problem::Problem;
 use crate::domain::time::{Stamp, millis};
 
@@ -80,7 +79,7 @@ pub struct Reader {
     shown: Option<(Stamp, NodeClock)>,
     /// When each was told last, when it is told next, and whether its silence was.
     told: BTreeMap<Name, Told>,
-    devices: Option<(Vec<Gpu>, Vec<Problem>, Stamp)>,
+    devices: Option<(gpus::Listed, Vec<Problem>, Stamp)>,
     processes: Option<(gpus::Processes, Stamp)>,
     torn: u64,
 }
