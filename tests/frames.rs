@@ -6,6 +6,8 @@
 mod build;
 #[path = "frames/colours.rs"]
 mod colours;
+#[path = "frames/logs.rs"]
+mod logs;
 #[path = "frames/overlays.rs"]
 mod overlays;
 #[path = "frames/panes.rs"]

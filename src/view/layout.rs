@@ -6,7 +6,7 @@
 //! ╭ node ─────────────╮╭ node ─────────────╮   readings, then the log
 //! ╰───────────────────╯╰───────────────────╯
 //! ╭ Ray ──────────────╮╭ server ───────────╮
-//! ╰───────────────────╯╰───────────────────╯
+//! ╰───────────────────╯╰───────────────────╯   on a screen without room for them: how the server is, and why
 //! ╭ throughput test ───────────────────────╮   once there is one
 //! ╭ run ───────────────────────────────────╮   while its steps are shown
 //! what happened, or what could be done next
@@ -22,7 +22,7 @@ use crate::domain::intent::{Mode, Pane};
 use super::canvas::Canvas;
 use super::overlay::{self, run};
 use super::regions::Regions;
-use super::{Scene, bench, hints, news, node, nodes, ray, serving, top};
+use super::{Scene, bench, brief, hints, news, node, nodes, ray, serving, top};
 
 /// Rows of a pane below the nodes on a low screen, frame included.
 const LOW_PANE: u16 = 5;
@@ -56,7 +56,7 @@ pub fn draw(scene: &Scene<'_>, buffer: &mut Buffer, area: Rect) -> Regions {
     top::draw(scene, &mut canvas, top);
     let keys = take_bottom(&mut rest, 1);
     hints::draw(scene, &mut canvas, keys);
-    let line = take_bottom(&mut rest, 1);
+    let line = take_bottom(&mut rest, u16::from(!brief::tiny(area)));
     if !line.is_empty() {
         news::draw(scene, &mut canvas, line);
     }
@@ -117,6 +117,8 @@ fn panes(scene: &Scene<'_>, canvas: &mut Canvas<'_>, mut rest: Rect, screen: Rec
             bench::draw(scene, canvas, area, regions);
         }
     }
+    let taken = brief::draw(scene, canvas, rest, screen);
+    take_top(&mut rest, taken);
     nodes::draw(scene, canvas, rest, regions);
 }
 

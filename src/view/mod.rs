@@ -11,6 +11,7 @@
 
 mod age;
 mod bench;
+mod brief;
 mod canvas;
 pub mod cause;
 mod figures;

@@ -235,9 +235,18 @@ fn ray() {
         value.nodes[1].gpus = 0.0;
         value.nodes[1].devices = vec![("TPU".into(), 1.0)];
     }
+    let mut twice = loading(example());
+    if let Reading::Known { value, .. } = &mut twice.observed.ray {
+        value.nodes.push(RayNode {
+            id: "7d3f0c55aa".into(),
+            started_ms: Some(NOW.wall.0 - 60_000),
+            ..member("192.168.200.13", false)
+        });
+    }
     snapshot(
         Pane::Ray,
         vec![
+            bare("a worker registered twice", twice),
             bare("nothing known", empty(example())),
             bare("one", loading(with_workers(0))),
             bare("two", loading(example())),

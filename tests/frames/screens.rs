@@ -1,10 +1,13 @@
 //! Whole screens.
 
+use std::fmt::Write as _;
+
 use bringup::domain::intent::Pane;
+use bringup::domain::link::{LinkError, LinkErrorKind, LinkState};
 use bringup::domain::{NodeId, Source};
 use bringup::log::LogWindows;
 use bringup::model::State;
-use bringup::model::state::Notice;
+use bringup::model::state::{Notice, ServingState};
 use bringup::view::Glyphs;
 
 use crate::build::*;
@@ -83,11 +86,35 @@ fn zoomed() {
 fn tiny() {
     let mut state = loading(example());
     let logs = logs(&mut state);
-    let all: Vec<String> = [(20, 5), (30, 8), (40, 12), (60, 10)]
-        .iter()
-        .map(|size| format!("{}x{}\n{}\n", size.0, size.1, shot(&state, &logs, *size).text()))
-        .collect();
-    insta::assert_snapshot!("screen_tiny", all.join("\n"));
+    let mut failed = loading(example());
+    let text = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.";
+    says(&mut failed, NodeId(1), 40, text);
+    failed.server.state = ServingState::Failed("the server ended".into());
+    let mut lost = idle(example());
+    lost.observed.nodes[0].link = LinkState::Down {
+        error: LinkError {
+            kind: LinkErrorKind::Unreachable,
+            text: "spark-1 does not answer".into(),
+            fix: None,
+        },
+        since: ago(9).stamp,
+        retry_at: None,
+    };
+    let states = [
+        ("loading", state),
+        ("ready", ready(example())),
+        ("failed", failed),
+        ("out of reach", lost),
+        ("nothing known", empty(example())),
+    ];
+    let mut all = String::new();
+    for (name, state) in &states {
+        for (width, height) in [(20, 5), (30, 8), (40, 12), (60, 10)] {
+            let text = shot(state, &logs, (width, height)).text();
+            let _ok = writeln!(all, "{name} {width}x{height}\n{text}\n");
+        }
+    }
+    insta::assert_snapshot!("screen_tiny", all);
 }
 
 #[test]

@@ -28,7 +28,9 @@ if [ "$mark" = once ]; then
   exit 0
 fi
 
+# Before there is anything to end: on a busy host the first readings come before this shell goes on.
 jobs=
+trap 'kill $nap $jobs 2>/dev/null; exit' TERM HUP INT
 for loop in gpus apps containers fabric disk; do
   {
     ends
@@ -36,7 +38,6 @@ for loop in gpus apps containers fabric disk; do
   } &
   jobs="$jobs $!"
 done
-trap 'kill $nap $jobs 2>/dev/null; exit' TERM HUP INT
 since=$sockets_every
 while :; do
   clock

@@ -42,11 +42,18 @@ pub(super) fn add<'a>(scene: &Scene<'a>, id: NodeId, row: &mut Row<'a>, dense: b
         } else {
             format!("none named {name}")
         };
-        row.put(1, text, look.dim());
-        if let Some((end, at)) = scene.state.nodes.get(id.index()).and_then(|n| n.ended.as_ref()) {
-            let ago = seconds(scene.now.stamp.since(*at));
-            let style = if end.code == Some(0) { look.dim() } else { look.bad() };
-            row.put(2, format!("{} {} {ago} ago", end.name, end.short()), style);
+        let ended = scene.state.nodes.get(id.index()).and_then(|n| n.ended.as_ref());
+        let Some((end, at)) = ended else {
+            row.put(1, text, look.dim());
+            return;
+        };
+        // How it ended says that it is not there, and more.
+        let ago = seconds(scene.now.stamp.since(*at));
+        let style = if end.code == Some(0) { look.dim() } else { look.bad() };
+        row.put(1, format!("{} {ago} ago", end.short()), style);
+        row.put(if dense { 5 } else { 2 }, end.name.as_str(), look.text());
+        if !dense {
+            row.put(4, text, look.dim());
         }
         return;
     };

@@ -61,8 +61,10 @@ pub(super) fn foot<'a>(scene: &Scene<'a>, id: NodeId) -> Row<'a> {
         Some((LogSource::Follows { what, of: 0 | 1 }, _)) => (what.clone(), look.dim()),
         Some((LogSource::Follows { what, of }, _)) => (format!("{what}, the newest of {of}"), look.dim()),
         Some((LogSource::Nothing { wanted }, at)) => {
+            // What is looked for may be long, and that it is gone is the news.
             let since = seconds(scene.now.stamp.since(*at));
-            (format!("no {wanted} for {since}"), look.warn())
+            row.put(1, format!("no container for {since}"), look.warn());
+            (format!("looks for a {wanted}"), look.warn())
         }
         Some((LogSource::Ray { container }, _)) => (ray(scene, container), look.warn()),
     };
