@@ -201,6 +201,12 @@ pub(super) async fn follow(
         if setup.feed.now().stamp.since(began) >= WELL {
             pause = AGAIN_AFTER.0;
         }
+        let changed = async {
+            tokio::select! {
+                one = watched.changed() => one.is_ok(),
+                two = choice.changed() => two.is_ok(),
+            }
+        };
         let exit = match done {
             Err(why) => return why,
             Ok(Ended::Left) => {
@@ -212,7 +218,7 @@ pub(super) async fn follow(
                 continue;
             }
             Ok(Ended::Overrun) => {
-                tokio::time::sleep(pause).await;
+                let _changed = tokio::time::timeout(pause, changed).await;
                 pause = pause.saturating_mul(2).min(AGAIN_AFTER.1);
                 continue;
             }
@@ -230,12 +236,6 @@ pub(super) async fn follow(
                 false
             }
             Target::Ray(_) => false,
-        };
-        let changed = async {
-            tokio::select! {
-                one = watched.changed() => one.is_ok(),
-                two = choice.changed() => two.is_ok(),
-            }
         };
         if over {
             if !changed.await {
@@ -453,8 +453,9 @@ async fn once(
     };
     feed.send(source, EventKind::CommandDone(done)).await;
     match exit {
-        Exit::Unknown(why) => Err(why),
+        // Whether the connection is gone is seen when it is followed again.
         _ if overrun => Ok(Ended::Overrun),
+        Exit::Unknown(why) => Err(why),
         Exit::Code(_) | Exit::Signal(_) | Exit::TimedOut | Exit::NotStarted(_) if leaving => Ok(Ended::Left),
         exit @ (Exit::Code(_) | Exit::Signal(_) | Exit::TimedOut | Exit::NotStarted(_)) => Ok(Ended::Itself(exit)),
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bringup::domain::command::{Command, Exit};
 use bringup::domain::{HopId, Source};
-use bringup::ssh::{HopHandle, Reporter, Session, Target, pipe};
+use bringup::ssh::{HopHandle, MOST, Reporter, Session, Target, pipe};
 use tokio::process::Child;
 
 use crate::person::{Home, NODE, Person, here};
@@ -196,6 +196,45 @@ async fn nothing_is_left_on_the_node_when_the_console_goes() {
     console.shutdown_background();
     assert!(holding.await.is_err());
     until("it is gone", || !is_running(&lost)).await;
+}
+
+/// The state of the process with this command line (proc(5), `stat`).
+fn state(line: &str) -> Option<char> {
+    let read = |path: &Path| String::from_utf8_lossy(&std::fs::read(path).unwrap_or_default()).replace('\0', " ");
+    let folders = std::fs::read_dir("/proc").ok()?.flatten().map(|e| e.path());
+    let process = folders.into_iter().find(|p| read(&p.join("cmdline")).trim() == line)?;
+    read(&process.join("stat")).rsplit_once(") ")?.1.chars().next()
+}
+
+#[tokio::test]
+async fn a_flood_whose_reader_stands_still_is_held_and_comes_in_order_and_commands_are_answered() {
+    let Some(sshd) = Sshd::start("").await else { return };
+    let session = sshd.session().await;
+    let line = format!("seq 1 {}", 5_000_000 + std::process::id());
+    let command = Command::script("test", line.clone(), Vec::new(), T).follow();
+    let (inlet, mut chunks) = pipe();
+    let mut follow = session.follow(&command, inlet).await.unwrap();
+    until("it is held", || state(&line) == Some('T')).await;
+    for _ in 0..3 {
+        let output = session.exec(&Command::argv(["echo", "on"], T), None).await;
+        assert_eq!(output.text(), "on\n");
+    }
+    assert_eq!(state(&line), Some('T'));
+    assert!(chunks.waiting() <= MOST);
+    let (mut text, mut lost) = (String::new(), 0);
+    while let Some(chunk) = tokio::time::timeout(PATIENCE, chunks.recv()).await.unwrap() {
+        lost += chunk.dropped;
+        text.push_str(std::str::from_utf8(&chunk.bytes).unwrap());
+    }
+    assert_eq!(follow.wait().await, Exit::Code(0));
+    lost = lost.max(follow.dropped());
+    let all: u64 = (1..=5_000_000 + u64::from(std::process::id()))
+        .map(|n| u64::from(n.ilog10()) + 2)
+        .sum();
+    assert_eq!(text.len() as u64 + lost, all, "what does not come is counted");
+    if lost == 0 {
+        assert!(text.lines().zip(1..).all(|(line, n)| line == n.to_string()));
+    }
 }
 
 #[tokio::test]
