@@ -7,13 +7,13 @@ use crate::config::types::Engine;
 use crate::domain::container::{Container, ContainerState};
 use crate::domain::disk::DiskFacts;
 use crate::domain::event::Subject;
-use crate::domain::fabric::FabricFacts;
+use crate::domain::fabric::{FabricFacts, Interface, RdmaPort};
 use crate::domain::gpu::{Gpu, GpuFacts, GpuProcess, GpuTool};
 use crate::domain::image::{ImageFacts, VersionFacts};
 use crate::domain::memory::MemoryFacts;
 use crate::domain::observed::{NodeObserved, VerbFacts};
 use crate::domain::serving::ServeFacts;
-use crate::domain::sockets::SocketFacts;
+use crate::domain::sockets::{Listener, SocketFacts};
 use crate::domain::units::Bytes;
 use crate::domain::{NodeId, Now, Reading};
 use crate::model::State;
@@ -173,58 +173,94 @@ fn gpu_tool(gpus: &Reading<GpuFacts>) -> Source {
 }
 
 fn gpus(facts: &GpuFacts) -> Value {
+    const NO_NUMBER: &str = "the tool has no number for it";
     let gpu = |g: &Gpu| {
-        json!({
-            "index": g.index,
-            "name": g.name,
-            "utilization_percent": g.utilization.map(|p| decimal(p.0)),
-            "memory_used_bytes": g.memory_used.map(|b| b.0),
-            "memory_total_bytes": g.memory_total.map(|b| b.0),
-            "unified_memory": g.unified,
-            "slices": g.slices,
-            "power_watts": g.power.map(|w| decimal(w.0)),
-            "temperature_celsius": g.temperature.map(|c| decimal(c.0)),
-        })
+        let known = json!({ "index": g.index, "name": g.name, "unified_memory": g.unified, "slices": g.slices });
+        let no_memory = if g.unified {
+            "it uses the host's memory"
+        } else {
+            NO_NUMBER
+        };
+        Fields::of(known)
+            .put(
+                "utilization_percent",
+                g.utilization.map(|p| decimal(p.0)).ok_or(NO_NUMBER),
+            )
+            .put("memory_used_bytes", g.memory_used.map(|b| b.0).ok_or(no_memory))
+            .put("memory_total_bytes", g.memory_total.map(|b| b.0).ok_or(no_memory))
+            .put("power_watts", g.power.map(|w| decimal(w.0)).ok_or(NO_NUMBER))
+            .put(
+                "temperature_celsius",
+                g.temperature.map(|c| decimal(c.0)).ok_or(NO_NUMBER),
+            )
+            .done()
     };
     let process = |p: &GpuProcess| {
-        json!({
-            "pid": p.pid,
-            "name": p.name,
-            "memory_bytes": p.memory.map(|b| b.0),
-            "container": p.container,
-            "draws": p.draws,
-        })
+        let known = json!({ "pid": p.pid, "name": p.name, "draws": p.draws });
+        let outside = "it runs in no container that the node's /proc tells of";
+        Fields::of(known)
+            .put("memory_bytes", p.memory.map(|b| b.0).ok_or(NO_NUMBER))
+            .put("container", p.container.as_ref().ok_or(outside))
+            .done()
     };
-    json!({
+    let known = json!({
         "gpus": facts.gpus.iter().map(gpu).collect::<Vec<_>>(),
         "processes": facts.processes.iter().map(process).collect::<Vec<_>>(),
-        "held_by_processes_bytes": facts.held().map(|b| b.0),
         "processes_reason": facts.processes_unknown,
-    })
+    });
+    let held = facts.held().map(|b| b.0).ok_or_else(|| {
+        let unlisted = facts.processes_unknown.as_deref();
+        unlisted
+            .unwrap_or("the tool has no number for one of the processes")
+            .to_owned()
+    });
+    Fields::of(known).put("held_by_processes_bytes", held).done()
 }
 
 fn sockets(facts: &SocketFacts) -> Value {
-    let all = facts.listeners.iter();
-    all.map(|l| json!({ "address": l.address, "port": l.port, "pid": l.pid, "container": l.container }))
-        .collect()
+    const NOT_TOLD: &str = "the login may not see whose it is";
+    let one = |l: &Listener| {
+        let known = json!({ "address": l.address, "port": l.port });
+        let outside = "it is in no container that the node's /proc tells of";
+        Fields::of(known)
+            .put("pid", l.pid.ok_or(NOT_TOLD))
+            .put(
+                "container",
+                l.container.as_ref().ok_or(l.pid.map_or(NOT_TOLD, |_| outside)),
+            )
+            .done()
+    };
+    facts.listeners.iter().map(one).collect()
 }
 
 fn fabric(facts: &FabricFacts) -> Value {
-    let interfaces: Vec<Value> = facts
-        .interfaces
-        .iter()
-        .map(|i| json!({ "name": i.name, "addresses": i.addresses, "state": i.state, "speed_mbit": i.speed, "mtu": i.mtu }))
-        .collect();
-    let rdma: Vec<Value> = facts
-        .rdma
-        .iter()
-        .map(|p| {
-            json!({
-                "device": p.device, "port": p.port, "state": p.state, "rate": p.rate, "layer": p.layer, "interface": p.interface,
-                "sent_bytes": p.sent.map(|b| b.0), "received_bytes": p.received.map(|b| b.0), "link_downs": p.downs,
-            })
-        })
-        .collect();
+    const NO_FILE: &str = "the node's /sys does not tell it";
+    let interface = |i: &Interface| {
+        Fields::of(json!({ "name": i.name, "addresses": i.addresses }))
+            .put("state", i.state.as_ref().ok_or(NO_FILE))
+            .put(
+                "speed_mbit",
+                i.speed.ok_or("it has none: it is down, or no cable's end"),
+            )
+            .put("mtu", i.mtu.ok_or(NO_FILE))
+            .done()
+    };
+    let port = |p: &RdmaPort| {
+        Fields::of(json!({ "device": p.device, "port": p.port }))
+            .put("state", p.state.as_ref().ok_or(NO_FILE))
+            .put("rate", p.rate.as_ref().ok_or(NO_FILE))
+            .put("layer", p.layer.as_ref().ok_or(NO_FILE))
+            .put(
+                "interface",
+                p.interface.as_ref().ok_or("it has no interface of the network"),
+            )
+            .put("sent_bytes", p.sent.map(|b| b.0).ok_or(NO_FILE))
+            .put("received_bytes", p.received.map(|b| b.0).ok_or(NO_FILE))
+            .put("link_downs", p.downs.ok_or(NO_FILE))
+            .done()
+    };
+    let interfaces: Vec<Value> = facts.interfaces.iter().map(interface).collect();
+    let rdma: Vec<Value> = facts.rdma.iter().map(port).collect();
     json!({ "interfaces": interfaces, "rdma": rdma, "infiniband": facts.infiniband })
 }
 

@@ -82,6 +82,47 @@ fn what_the_console_says_at_every_moment_is_what_the_schema_says() {
     }
 }
 
+/// Each object that tells what it does not know, with the document's name.
+fn telling(value: &Value, found: &mut Vec<Value>) {
+    match value {
+        Value::Object(map) => {
+            if map.contains_key("absent") {
+                found.push(value.clone());
+            }
+            map.values().for_each(|inner| telling(inner, found));
+        }
+        Value::Array(list) => list.iter().for_each(|inner| telling(inner, found)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+#[test]
+fn what_is_not_known_of_a_nodes_readings_is_null_with_its_reason_and_nothing_else_has_one() {
+    let (mut objects, mut unknown) = (0, 0);
+    for (name, state) in states::all() {
+        let mut found = Vec::new();
+        telling(&status(&state, build::NOW), &mut found);
+        for object in &found {
+            objects += 1;
+            let map = object.as_object().unwrap();
+            let said: BTreeSet<&str> = object["absent"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .filter_map(|a| a["key"].as_str())
+                .collect();
+            // The reason of a list is null where there is no reason for one.
+            let null = map
+                .iter()
+                .filter(|(key, value)| value.is_null() && !key.ends_with("_reason"));
+            let null: BTreeSet<&str> = null.map(|(key, _)| key.as_str()).collect();
+            assert_eq!(said, null, "{name}: {object:#}");
+            unknown += null.len();
+        }
+    }
+    assert!(objects > 20 && unknown > 20, "{objects} {unknown}");
+}
+
 #[test]
 fn the_schema_has_no_key_that_the_console_never_says() {
     let (mut said, mut known) = (BTreeSet::new(), BTreeSet::new());
