@@ -308,7 +308,7 @@ pub struct Limits {
     pub settle: Duration,
     /// From the start of the model server to its first token.
     pub serve: Duration,
-    /// Longest time without any sign of progress while the model loads.
+    /// Longest time without any sign of progress while the model loads: a run gives up then, and a new start is advised.
     pub stall: Duration,
     /// Stopping.
     pub stop: Duration,

@@ -156,7 +156,7 @@ pub struct ContainerEnd {
     pub code: Option<i32>,
     /// Whether the kernel killed something in it for the memory that it may take.
     pub oom: bool,
-    /// Available memory of the node as read last before; `None` where it was not read.
+    /// The least available memory of the node that was read in the seconds before; `None` where it was not read.
     pub available: Option<Bytes>,
 }
 
@@ -181,6 +181,14 @@ impl ContainerEnd {
             (Some(code), false) => format!("with exit code {code}"),
             (None, _) => "and Docker does not know how".to_owned(),
         }
+    }
+
+    /// How little memory there was before the end, where that may be why.
+    #[must_use]
+    pub fn memory_before(&self) -> Option<String> {
+        let killed = self.oom || self.code == Some(KILLED);
+        let available = self.available.filter(|_| killed)?;
+        Some(format!("{:.1} GiB were available before", available.gib()))
     }
 
     /// The same in few words.
@@ -277,7 +285,9 @@ mod tests {
         assert!(end.words().ends_with("; 3.0 GiB of memory were available just before"));
         end.oom = true;
         assert!(end.words().starts_with("out of memory"));
+        assert_eq!(end.memory_before().as_deref(), Some("3.0 GiB were available before"));
         end.code = None;
-        assert_eq!(end.short(), "gone");
+        end.oom = false;
+        assert_eq!((end.short().as_str(), end.memory_before()), ("gone", None));
     }
 }

@@ -10,6 +10,7 @@ use crate::domain::clock::{NodeClock, Written};
 use crate::domain::event::{Event, EventKind, Facts};
 use crate::domain::link::LinkState;
 use crate::domain::load::{LineFact, Stage};
+use crate::domain::logs::ContainerEnd;
 use crate::domain::memory::MemoryFacts;
 use crate::domain::serving::{Health, ServeFacts, ServeProcess, ServerFacts};
 use crate::domain::units::Bytes;
@@ -17,6 +18,7 @@ use crate::domain::{NodeId, Now, Source, Stamp, Wall, When};
 
 use super::load::verdict::Verdict;
 use super::loading::{judge, part};
+use super::state::ServingState;
 use super::{Options, State, server_since, update};
 
 const HEAD: NodeId = NodeId(0);
@@ -55,7 +57,13 @@ impl Console {
             console.tell(seconds, Source::Node(id), EventKind::Link(LinkState::Up));
         }
         console.clock(seconds);
+        console.process(seconds);
         console.look(seconds);
+        console
+    }
+
+    /// The model server's process is there.
+    fn process(&mut self, seconds: u64) {
         let process = ServeProcess {
             pid: 7,
             mark: None,
@@ -63,17 +71,8 @@ impl Console {
             up_seconds: Some(7200),
         };
         let processes = vec![process];
-        console.tell(
-            seconds,
-            Source::Node(HEAD),
-            EventKind::Facts(Facts::Serve(ServeFacts { processes })),
-        );
-        console.tell(
-            seconds,
-            Source::Server,
-            EventKind::Server(ServerFacts::Health(Health::Refused)),
-        );
-        console
+        let facts = Facts::Serve(ServeFacts { processes });
+        self.tell(seconds, Source::Node(HEAD), EventKind::Facts(facts));
     }
 
     fn tell(&mut self, seconds: u64, source: Source, kind: EventKind) {
@@ -164,14 +163,14 @@ fn a_console_that_comes_to_a_dead_load_says_since_when_it_has_stalled() {
         assert_eq!(server_since(&console.state), When::at(at(10)));
         assert_eq!(part(&console.state, HEAD).unwrap().since, Some(When::at(at(60))));
         // Whether anything moves, nobody has looked yet.
-        console.looks(702, 706);
+        console.looks(702, 708);
         assert_eq!(console.verdict(), Verdict::Early { since: at(700) }, "{ahead}");
-        console.looks(708, 708);
+        console.looks(710, 710);
         let stalled = Verdict::Stalled {
             since: When::at(at(100)),
         };
         assert_eq!(console.verdict(), stalled, "{ahead}");
-        assert_eq!(stalled.text(at(708)), "stalled for 10m08s");
+        assert_eq!(stalled.text(at(710)), "stalled for 10m10s");
     }
 }
 
@@ -180,7 +179,7 @@ fn a_load_that_moves_is_not_called_stalled_by_who_comes_to_it() {
     for (mib_a_second, verdicts) in [
         (64, [Verdict::Slow, Verdict::Slow]),
         // A step takes it longer, and until then it may come.
-        (8, [Verdict::Early { since: at(700) }, Verdict::Slow]),
+        (12, [Verdict::Early { since: at(700) }, Verdict::Slow]),
     ] {
         let mut console = Console::comes(700, 0);
         dead(&mut console, 700);
@@ -265,6 +264,84 @@ fn a_clock_that_is_not_known_gives_no_age() {
     console.state.observed.nodes[0].clock = crate::domain::Reading::default();
     dead(&mut console, 700);
     assert_eq!(console.state.nodes[0].log.at, Some(When::found(at(700))));
+}
+
+#[test]
+fn a_server_that_failed_does_not_load_while_its_process_is_still_there() {
+    let mut console = Console::comes(10, 0);
+    for (second, fact) in [(11, LineFact::NewStart), (20, LineFact::Stage(Stage::Listening))] {
+        console.line(second, second, fact);
+    }
+    console.look(21);
+    assert_eq!(
+        console.state.server.state,
+        ServingState::Loading,
+        "its port may open yet"
+    );
+    let health = |health| EventKind::Server(ServerFacts::Health(health));
+    console.tell(22, Source::Server, health(Health::Ok));
+    console.look(30);
+    assert_eq!(
+        console.state.server.state,
+        ServingState::Loading,
+        "another process may have taken its place"
+    );
+    console.process(31);
+    let why = "its port refuses, and its process is still there";
+    assert_eq!(console.state.server.state, ServingState::Failed(why.into()));
+    assert_eq!(
+        (part(&console.state, HEAD), judge(&console.state, None, at(30))),
+        (None, None)
+    );
+    console.line(31, 31, LineFact::Failure("RuntimeError: NCCL error".into()));
+    console.look(32);
+    assert_eq!(
+        console.state.server.state,
+        ServingState::Failed("RuntimeError: NCCL error".into())
+    );
+    // Who comes now knows it from the log, and since when.
+    let mut late = Console::comes(700, HOUR);
+    for (second, fact) in [
+        (11, LineFact::NewStart),
+        (20, LineFact::Stage(Stage::Listening)),
+        (31, LineFact::Failure("RuntimeError: NCCL error".into())),
+    ] {
+        late.line(700, second, fact);
+    }
+    late.look(702);
+    late.process(703);
+    assert_eq!(server_since(&late.state), When::at(at(31)));
+    assert_eq!(
+        late.state.server.state,
+        ServingState::Failed("RuntimeError: NCCL error".into())
+    );
+    // The same process may start from the beginning.
+    console.line(40, 40, LineFact::NewStart);
+    console.look(42);
+    assert_eq!(console.state.server.state, ServingState::Loading);
+}
+
+#[test]
+fn memory_before_an_end_is_that_of_before_it_and_not_what_the_end_has_freed() {
+    let mut console = Console::comes(10, 0);
+    for (second, gib) in [(12, 40), (14, 2), (16, 90), (18, 100)] {
+        let memory = MemoryFacts {
+            total: Bytes(120 << 30),
+            available: Bytes(gib << 30),
+            ..MemoryFacts::default()
+        };
+        console.tell(second, Source::Node(HEAD), EventKind::Facts(Facts::Memory(memory)));
+    }
+    let end = ContainerEnd {
+        id: "c1".into(),
+        name: "vllm".into(),
+        code: Some(137),
+        oom: false,
+        available: None,
+    };
+    console.tell(18, Source::Node(HEAD), EventKind::ContainerEnded(end));
+    let (end, _) = console.state.nodes[0].ended.as_ref().unwrap();
+    assert_eq!(end.available, Some(Bytes(2 << 30)));
 }
 
 fn any_fact() -> impl Strategy<Value = LineFact> {

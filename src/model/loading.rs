@@ -22,7 +22,7 @@ use super::load::verdict::{self, Case, Judgement, QUIET, Verdict};
 use super::load::{Bar, Load, Rank};
 use super::schedule::{HEALTH_EVERY, every, ray_every};
 use super::server::{proven, server_since};
-use super::state::{NodeView, State};
+use super::state::{NodeView, ServingState, State};
 
 /// Utilisation in percent from which a GPU is at work, and up to which it is idle, where one node's is held against another's.
 const AT_WORK: f32 = 80.0;
@@ -65,7 +65,8 @@ pub struct Part {
 /// A node's part of the load; `None` where nothing loads there.
 #[must_use]
 pub fn part(state: &State, id: NodeId) -> Option<Part> {
-    if !state.loads() {
+    // A server that has failed loads nothing, also where its process is still there.
+    if !state.loads() || matches!(state.server.state, ServingState::Failed(_)) {
         return outside(state, id);
     }
     // What the server shows of itself is more than the last stage that a log tells of.
@@ -416,6 +417,13 @@ pub fn time_left(state: &State, now: Stamp) -> Result<Eta, &'static str> {
         .is_none_or(|n| n.link != LinkState::Up)
     {
         return Err("the head does not answer");
+    }
+    // A rate says nothing of a load that does not go on.
+    match judge(state, None, now).map(|judged| judged.verdict) {
+        Some(Verdict::Stalled { .. }) => return Err("it has stalled"),
+        Some(Verdict::Silent { .. }) => return Err("it is not known whether it goes on"),
+        Some(Verdict::Early { .. }) => return Err("it is too early to say"),
+        Some(Verdict::Progressing | Verdict::Slow | Verdict::Waiting(_)) | None => {}
     }
     let load = head_load(state);
     let rate = match part.stage {

@@ -15,6 +15,9 @@ use super::why::lost_since;
 /// as long as it prints. Weights are read and graphs captured with a line every few seconds.
 pub const DRIVER_SILENT: Duration = Duration::from_secs(60);
 
+/// Time before the news of a container's end over which the least memory counts: a log that ended is asked about for some seconds.
+const BEFORE_END: Duration = Duration::from_secs(15);
+
 /// A log whose newest line came sooner ago may still be read: an old line is then not its last.
 const READING: Duration = Duration::from_secs(2);
 
@@ -81,9 +84,15 @@ fn show(state: &mut State, id: NodeId, effects: &mut Vec<Effect>) {
 
 /// A container that was followed ended: what memory there was just before may be why.
 pub(super) fn ended(state: &mut State, node: NodeId, mut end: ContainerEnd, now: Stamp) {
-    let memory = state.observed.node(node).and_then(|n| n.memory.value());
-    end.available = memory.map(|m| m.available);
+    let total = state
+        .observed
+        .node(node)
+        .and_then(|n| n.memory.value())
+        .map(|m| m.total);
     if let Some(view) = state.nodes.get_mut(node.index()) {
+        // What is free when its end is known was freed by it.
+        let used = view.trends.most_used(now, BEFORE_END);
+        end.available = total.zip(used).map(|(total, used)| total.minus(used));
         view.ended = Some((end, now));
     }
 }

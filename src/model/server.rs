@@ -1,5 +1,6 @@
 //! The model server: rates from counters, and where it stands.
 
+use std::collections::BTreeSet;
 use std::mem::discriminant;
 
 use crate::domain::effect::Effect;
@@ -28,6 +29,17 @@ pub(super) fn take(state: &mut State, answer: ServerFacts, at: Stamp) {
     let seen = &mut state.observed.server;
     match answer {
         ServerFacts::Health(health) => {
+            match health {
+                Health::Ok => {
+                    state.served = pids(state);
+                    state.refused_since = None;
+                }
+                Health::Refused => {
+                    state.refused_since.get_or_insert(at);
+                }
+                Health::Status(_) | Health::Unreachable(_) => {}
+            }
+            let seen = &mut state.observed.server;
             if health == Health::Refused {
                 // The server that gave the proof is gone; the next one must prove itself again.
                 seen.token = Reading::absent(PORT_REFUSES);
@@ -204,7 +216,7 @@ fn found(view: &ServerView, next: &ServingState) -> bool {
     match (&view.state, next) {
         (ServingState::Unknown, _) => true,
         (ServingState::Answering, ServingState::Ready | ServingState::Degraded(_))
-        | (ServingState::Down, ServingState::Failed(_)) => view.found,
+        | (ServingState::Down | ServingState::Loading, ServingState::Failed(_)) => view.found,
         (
             ServingState::Down
             | ServingState::Loading
@@ -309,6 +321,10 @@ fn refused(state: &State) -> ServingState {
     let loads = state.nodes.iter().map(|n| &n.load).filter(|l| !l.over);
     let failure = failures(loads).first().map(|(_, text)| text);
     match (runs, failure) {
+        (Some(true), _) if gave_up(state, failure.is_some()) => ServingState::Failed(match failure {
+            Some(why) => why.clone(),
+            None => "its port refuses, and its process is still there".to_owned(),
+        }),
         (Some(true), _) => ServingState::Loading,
         (Some(false), Some(why)) => ServingState::Failed(why.clone()),
         (Some(false), None) => ServingState::Down,
@@ -322,6 +338,26 @@ fn refused(state: &State) -> ServingState {
             }
         }
     }
+}
+
+/// Whether a server whose port refuses, and whose process is there, does not load: the same process has answered before, or its log says that it came to
+/// listen and that it failed. The processes must have been read since the port refuses: another one may have taken the place of what was there before.
+fn gave_up(state: &State, failed: bool) -> bool {
+    let read = state.observed.node(state.config.head()).and_then(|n| n.serve.at());
+    if read.is_none() || read <= state.refused_since {
+        return false;
+    }
+    let head = state.nodes.get(state.config.head().index());
+    let listened = head.is_some_and(|view| view.load.stage.is_some_and(|(stage, _)| stage == Stage::Listening));
+    !state.served.is_disjoint(&pids(state)) || (failed && listened)
+}
+
+/// The processes of model servers on the head.
+fn pids(state: &State) -> BTreeSet<u32> {
+    let serve = state.observed.node(state.config.head()).and_then(|n| n.serve.value());
+    serve
+        .map(|s| s.processes.iter().map(|p| p.pid).collect())
+        .unwrap_or_default()
 }
 
 /// What its own counts say of a server whose tokens do not flow.

@@ -91,6 +91,10 @@ pub struct State {
     pub(super) token_failed: Option<String>,
     /// When a token was asked for last; `None` when none was since the server's start.
     pub(super) token_asked: Option<Stamp>,
+    /// Since when its port refuses, while it does.
+    pub(super) refused_since: Option<Stamp>,
+    /// The processes of the model server when it answered last, in this start of it.
+    pub(super) served: BTreeSet<u32>,
     /// When the server that answered the latest good scrape was started, as it says itself.
     pub(super) server_started: Option<f64>,
     /// Whether the server was seen down, loading or broken since it was ready last: that it becomes ready is then news.
@@ -243,7 +247,7 @@ pub enum ServingState {
     Unknown,
     /// No process, and the port refuses.
     Down,
-    /// A process runs and the port refuses.
+    /// A process runs and the port refuses, as it has since the process began.
     Loading,
     /// /health says 200; no token came back yet.
     Answering,
@@ -401,6 +405,8 @@ impl State {
             quit: Quit::No,
             token_failed: None,
             token_asked: None,
+            refused_since: None,
+            served: BTreeSet::new(),
             server_started: None,
             awaited: false,
             metrics_failed: false,

@@ -195,6 +195,7 @@ fn line(state: &mut State, node: NodeId, fact: LineFact, now: When) {
     if fact == LineFact::NewStart && node == state.config.head() {
         // What the nodes held until now is not of this load.
         state.nodes.iter_mut().for_each(|view| view.trends.begin());
+        state.served.clear();
     }
     if let Some(view) = state.nodes.get_mut(node.index()) {
         view.load.line(fact, now);

@@ -15,12 +15,16 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Starts now.
-    pub fn start() -> Self {
+    /// A world that has begun so long ago, or as long ago as the machine's clock knows.
+    pub fn start(ago: Duration) -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = Instant::now();
+        let start = now.checked_sub(ago).unwrap_or(now);
         Self {
-            start: Instant::now(),
-            calendar: Calendar { epoch: since },
+            start,
+            calendar: Calendar {
+                epoch: since.saturating_sub(now.saturating_duration_since(start)),
+            },
         }
     }
 

@@ -14,6 +14,7 @@ use super::clock::Pace;
 use super::files::{self, Files};
 use super::server::{self, Gate, Place};
 use super::shared::Shared;
+use super::world::Trouble;
 
 /// Most nodes: their fabric addresses end at 192.168.200.254.
 const MAX_NODES: usize = 64;
@@ -39,6 +40,10 @@ pub struct Options {
     pub speed: f64,
     /// Port of the jump host on 127.0.0.1; 0 takes a free one.
     pub port: u16,
+    /// What every load runs into.
+    pub trouble: Option<Trouble>,
+    /// Whether the model is being loaded already, and for how long, when the cluster starts; nobody's console has seen its begin.
+    pub loads_for: Option<Duration>,
 }
 
 impl Default for Options {
@@ -47,6 +52,8 @@ impl Default for Options {
             nodes: 2,
             speed: 1.0,
             port: 0,
+            trouble: None,
+            loads_for: None,
         }
     }
 }
@@ -65,7 +72,13 @@ impl Cluster {
     /// When the port is taken, or the private folder cannot be written.
     pub async fn start(options: Options) -> Result<Self, SimError> {
         let nodes = options.nodes.clamp(1, MAX_NODES);
-        let shared = Shared::new(nodes, Pace::new(options.speed));
+        let shared = Shared::new(nodes, Pace::new(options.speed), options.loads_for.unwrap_or_default());
+        shared.with(|world, _| {
+            world.trouble = options.trouble;
+            if options.loads_for.is_some() {
+                world.begin_loaded(files::MODEL);
+            }
+        });
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port))
             .await
             .map_err(SimError::Listen)?;

@@ -16,7 +16,7 @@ use super::world::{IMAGE, spec};
 const KEY: &str = "id_ed25519";
 
 /// Model that the demo serves: the story's.
-const MODEL: &str = "Qwen/Qwen3.5-122B-A10B-FP8";
+pub(super) const MODEL: &str = "Qwen/Qwen3.5-122B-A10B-FP8";
 
 /// A key that no other cluster has.
 pub fn new_key() -> Result<PrivateKey, SimError> {

@@ -23,6 +23,7 @@ mod shared;
 mod world;
 
 pub use cluster::{Cluster, Options};
+pub use world::Trouble;
 
 /// Why a cluster could not be started.
 #[derive(Debug, thiserror::Error)]

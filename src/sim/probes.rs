@@ -169,7 +169,8 @@ fn parts(world: &World, node: usize, name: &str, what: Subject, now: Moment) -> 
             let disk = format!(
                 "Filesystem     1024-blocks       Used  Available Capacity Mounted on\n/dev/nvme0n1p2  {size} {used} {free}      37% /\n"
             );
-            let cache = format!("{}\t/home/aurora/.cache/huggingface\n", 131_482_624_u64);
+            let cache = world.model_cache_kib(node, now);
+            let cache = format!("{cache}\t/home/aurora/.cache/huggingface\n");
             vec![("disk", section("disk", &disk) + &section("cache", &cache))]
         }
         Subject::Image

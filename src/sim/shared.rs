@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
@@ -34,9 +35,9 @@ pub struct Queue {
 }
 
 impl Shared {
-    /// A world of so many nodes, at its beginning.
-    pub fn new(nodes: usize, pace: Pace) -> Arc<Self> {
-        let clock = Clock::start();
+    /// A world of so many nodes that has begun so long ago.
+    pub fn new(nodes: usize, pace: Pace, ago: Duration) -> Arc<Self> {
+        let clock = Clock::start(ago);
         Arc::new(Self {
             clock,
             pace,

@@ -24,6 +24,12 @@ pub const MEMORY_STEP: Bytes = Bytes(256 << 20);
 /// Reads from disks in a minute that count as movement: what a quiet host does beside is below it, the slowest load above.
 pub const READ_STEP: Bytes = Bytes(64 << 20);
 
+/// Part of a step by which a reading must have grown before it is said to rise: what else a host does is less.
+const PART: f64 = 3.0;
+
+/// Part of a step by which a reading that rises may fall from one look to the next.
+const DIPS: f64 = 32.0;
+
 /// Time over which a rate of reads is told: some looks at memory, so that it says what happens now.
 const RATE_WINDOW: Duration = Duration::from_secs(10);
 
@@ -95,6 +101,22 @@ impl Trend {
             self.points.pop_front();
         }
         self.points.push_back((at, value));
+    }
+
+    /// Whether it rises at a rate of `step` a minute: by a part of that already, and without a dip, for what goes up and down does not rise.
+    fn rises(&self, now: Stamp, step: f64) -> bool {
+        let inside: Vec<f64> = self
+            .points
+            .iter()
+            .filter(|p| now.since(p.0) <= WINDOW)
+            .map(|p| p.1)
+            .collect();
+        let grown = inside
+            .last()
+            .zip(inside.first())
+            .map_or(0.0, |(last, first)| last - first);
+        let mut steps = inside.iter().zip(inside.iter().skip(1));
+        grown >= step / PART && steps.all(|(before, after)| before - after <= step / DIPS)
     }
 
     /// Growth a minute over a window; `None` where one point alone is known.
@@ -243,6 +265,18 @@ impl Trends {
         cache.is_some_and(|c| self.model_cache.grows(at, bytes(c.size), bytes(CACHE_STEP)))
     }
 
+    /// The most of the host's memory that was in use lately; `None` where it was not read.
+    #[must_use]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "an amount of memory: never negative, far below the type's end"
+    )]
+    pub fn most_used(&self, now: Stamp, lately: Duration) -> Option<Bytes> {
+        let inside = self.memory.points.iter().filter(|p| now.since(p.0) <= lately);
+        inside.map(|p| p.1).reduce(f64::max).map(|used| Bytes(used as u64))
+    }
+
     /// Since when what moves on the node would have been seen.
     #[must_use]
     pub fn since(&self) -> Option<Stamp> {
@@ -293,7 +327,7 @@ impl Trends {
             all.push(Seen {
                 signal,
                 moved_at: trend.moved_at,
-                rises: slope >= bytes(step),
+                rises: slope >= bytes(step) && trend.rises(now, bytes(step)),
                 text,
             });
         }

@@ -29,7 +29,7 @@ const SLOW_STAGE: u32 = 2;
 
 /// Time for which readings are looked at before they can say that nothing moves, where none of them rises: memory is read every two seconds, and a load
 /// that goes on takes some in that time.
-pub const LOOK: Duration = Duration::from_secs(8);
+pub const LOOK: Duration = Duration::from_secs(10);
 
 /// A log whose newest line came sooner ago may still be read: an old line is then not its last.
 const READING: Duration = Duration::from_secs(2);
@@ -223,19 +223,26 @@ fn told(case: &Case) -> When {
 
 /// What it is too early for, and what it will be judged by.
 fn looked(case: &Case, since: Stamp, now: Stamp) -> String {
-    let mut by: Vec<String> = Vec::new();
-    for (node, seen) in &case.signals {
-        let name = format!("{} {node}", named(seen.signal));
-        if telling(seen.signal) && !by.contains(&name) {
+    let mut by: Vec<&str> = Vec::new();
+    if case.writes {
+        by.push("its log");
+    }
+    for (_, seen) in &case.signals {
+        let name = match seen.signal {
+            Signal::Memory => "memory",
+            Signal::GpuMemory => "GPU memory",
+            Signal::PageCache => continue,
+            Signal::DiskReads => "disk reads",
+            Signal::ModelCache => "the model cache",
+            Signal::Gpu => "GPU",
+        };
+        if !by.contains(&name) {
             by.push(name);
         }
     }
-    if case.writes {
-        by.insert(0, "its log".to_owned());
-    }
     let by = match by.as_slice() {
         [] => "what moves on the node".to_owned(),
-        [one] => one.clone(),
+        [one] => (*one).to_owned(),
         [most @ .., last] => format!("{} and {last}", most.join(", ")),
     };
     format!("looked at for {}, judged by {by}", human(now.since(since)))

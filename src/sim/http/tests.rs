@@ -13,7 +13,7 @@ fn words(text: &str) -> Vec<String> {
 
 /// A cluster of one node whose server answers, and the server's number.
 async fn serving(extra: &str) -> (Arc<Shared>, u64) {
-    let shared = Shared::new(1, Pace::new(1000.0));
+    let shared = Shared::new(1, Pace::new(1000.0), Duration::ZERO);
     let run = Run {
         name: "v".into(),
         gpus: true,

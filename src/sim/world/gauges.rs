@@ -4,6 +4,7 @@ use crate::sim::clock::Moment;
 
 use super::World;
 use super::host::{COOL, Host, Ray};
+use super::load::Trouble;
 use super::server::{LET_GO, Server};
 use super::spec::TOTAL_GIB;
 
@@ -66,6 +67,10 @@ const HEAT_SECONDS: f64 = 25.0;
 
 const KIB_PER_GIB: f64 = 1024.0 * 1024.0;
 
+/// KiB of models in the hub's folder with the story's model, and without it.
+const MODEL_CACHE_KIB: u64 = 131_482_624;
+const OTHER_MODELS_KIB: u64 = 7_854_080;
+
 /// What a rank does at a moment.
 enum Work {
     Idle,
@@ -93,6 +98,7 @@ impl World {
 
     fn work(&self, host: &Host, now: Moment) -> Work {
         match self.rank_on(host, now) {
+            Some((s, _)) if s.marks.is_some_and(|m| m.reached(now) < now) && s.runs(now) => Work::Idle,
             Some((s, _)) if s.runs(now) => match s.marks {
                 Some(m) if now >= m.ready => Work::Ready {
                     running: s.stats.running,
@@ -140,7 +146,7 @@ impl World {
         let read = self.weights_read_gib(host, now);
         used += 0.04 * wave(node, now, 7.0);
         let room = (TOTAL_GIB - used - FREE_FLOOR_GIB).max(0.2);
-        let cached = (CACHE_GIB + read).min(room);
+        let cached = (CACHE_GIB + read + self.downloaded_gib(host, now)).min(room);
         let free = (TOTAL_GIB - used - cached).max(0.0);
         let kib = |gib: f64| whole(gib * KIB_PER_GIB);
         Some(Meminfo {
@@ -150,6 +156,26 @@ impl World {
             cached: kib(cached),
             read: kib(host.read.before + host.read.server.max(read)),
         })
+    }
+
+    /// GiB of the model's files that have come from the hub to a node, where they were not there.
+    fn downloaded_gib(&self, host: &Host, now: Moment) -> f64 {
+        self.rank_on(host, now)
+            .and_then(|(server, _)| Some((server, server.marks?)))
+            .map_or(0.0, |(server, marks)| {
+                server.spec.weights_gib() * f64::from(server.spec.tp) * marks.downloaded_share(now)
+            })
+    }
+
+    /// KiB in the hub's folder of a node.
+    pub fn model_cache_kib(&self, node: usize, now: Moment) -> u64 {
+        let Some(host) = self.hosts.get(node) else { return 0 };
+        let missing = match self.trouble {
+            Some(Trouble::SilentDownload) => MODEL_CACHE_KIB - OTHER_MODELS_KIB,
+            Some(Trouble::Stalls) | None => 0,
+        };
+        let came = whole(self.downloaded_gib(host, now) * KIB_PER_GIB);
+        MODEL_CACHE_KIB.saturating_sub(missing).saturating_add(came)
     }
 
     /// GiB of the model's files that a rank on a node has read: each rank reads them whole.

@@ -92,7 +92,7 @@ impl World {
 
     /// Writes down how a start goes on from a moment, as far as it is known by now: it loads when it has its GPUs, or waits.
     fn launch(&mut self, number: u64, at: Moment) {
-        let (pace, calendar) = (self.pace, self.calendar);
+        let (pace, calendar, trouble) = (self.pace, self.calendar, self.trouble);
         let taken = self
             .servers
             .iter()
@@ -121,7 +121,7 @@ impl World {
                 // It has waited since its wish; what it said before that stands.
                 let start = found.begin.max(complete.saturating_sub(pace.secs(WISH)));
                 let (ids, addresses): (Vec<String>, Vec<String>) = ranks.into_iter().unzip();
-                let (lines, marks) = load::load(&spec, &around(&addresses), start, pace, calendar);
+                let (lines, marks) = load::load(&spec, &around(&addresses), start, pace, calendar, trouble);
                 (lines, Some(marks), None, ids)
             }
             None if first => {

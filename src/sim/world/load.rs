@@ -5,7 +5,7 @@
 use crate::sim::clock::{Calendar, Moment, Pace};
 
 use super::script::{Line, SHARDS, Script, core_prefix, graph_bar, pid, rank_prefix, shard_bar, thousands};
-use super::spec::Spec;
+use super::spec::{Spec, TOTAL_GIB};
 
 /// Version that the simulated image holds.
 pub const VLLM_VERSION: &str = "0.17.0";
@@ -13,11 +13,30 @@ pub const VLLM_VERSION: &str = "0.17.0";
 /// Sizes for which CUDA graphs are captured, mixed and decode only.
 const GRAPHS: [u32; 2] = [51, 35];
 
+/// Seconds that a silent download takes.
+const DOWNLOAD: f64 = 600.0;
+
+/// Second in which a load stalls: some shards are read.
+const STALL: f64 = 25.0;
+
+/// What a load runs into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trouble {
+    /// It stops in the middle of its weights: its processes stay, and neither speak nor move any more.
+    Stalls,
+    /// The model is not on the nodes, and comes from the hub without a line for ten minutes.
+    SilentDownload,
+}
+
 /// Boundaries of the stages.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Marks {
     /// Ranks begin to find each other.
     pub distributed: Moment,
+    /// The model comes from the hub, from when to when, where it does.
+    pub download: Option<(Moment, Moment)>,
+    /// When nothing moves any more, where the load stalls.
+    pub stalls: Option<Moment>,
     /// First shard is read.
     pub weights: Moment,
     /// Weights stand in memory.
@@ -42,13 +61,24 @@ fn share(from: Moment, to: Moment, now: Moment) -> f64 {
 }
 
 impl Marks {
+    /// The moment up to which the load has come by now.
+    pub fn reached(&self, now: Moment) -> Moment {
+        self.stalls.map_or(now, |stalls| stalls.min(now))
+    }
+
     /// Share of the weights that are in memory.
     pub fn weights_share(&self, now: Moment) -> f64 {
-        share(self.weights, self.loaded, now)
+        share(self.weights, self.loaded, self.reached(now))
+    }
+
+    /// Share of the model that has come from the hub.
+    pub fn downloaded_share(&self, now: Moment) -> f64 {
+        self.download.map_or(0.0, |(from, to)| share(from, to, now))
     }
 
     /// GiB of GPU memory that a rank holds.
     pub fn held_gib(&self, spec: &Spec, now: Moment) -> f64 {
+        let now = self.reached(now);
         let context = 0.6 * share(self.distributed, self.weights, now);
         let weights = spec.weights_gib() * self.weights_share(now);
         let compile = 1.6 * share(self.loaded, self.compiled, now);
@@ -188,8 +218,15 @@ pub fn starve(spec: &Spec, around: &Around<'_>, start: Moment, pace: Pace, calen
     (s.lines, end)
 }
 
-/// A start that goes well.
-pub fn load(spec: &Spec, around: &Around<'_>, start: Moment, pace: Pace, calendar: Calendar) -> (Vec<Line>, Marks) {
+/// A start that goes well, but for its trouble.
+pub fn load(
+    spec: &Spec,
+    around: &Around<'_>,
+    start: Moment,
+    pace: Pace,
+    calendar: Calendar,
+    trouble: Option<Trouble>,
+) -> (Vec<Line>, Marks) {
     let mut s = Script {
         start,
         pace,
@@ -198,8 +235,20 @@ pub fn load(spec: &Spec, around: &Around<'_>, start: Moment, pace: Pace, calenda
     };
     opening(&mut s, spec, around.ray);
     let (weights_from, weights_to) = (12.0, 38.0);
+    let distributed_at = s.at(8.0);
+    distributed(&mut s, spec, around);
+    let mut download = None;
+    if trouble == Some(Trouble::SilentDownload) {
+        let from = s.at(11.3);
+        // What comes after it comes that much later.
+        s.start = s.at(DOWNLOAD);
+        download = Some((from, s.at(11.3)));
+        downloaded(&mut s, spec, around);
+    }
     let marks = Marks {
-        distributed: s.at(8.0),
+        distributed: distributed_at,
+        download,
+        stalls: (trouble == Some(Trouble::Stalls)).then(|| s.at(STALL)),
         weights: s.at(weights_from),
         loaded: s.at(weights_to),
         compiled: s.at(48.0),
@@ -207,7 +256,6 @@ pub fn load(spec: &Spec, around: &Around<'_>, start: Moment, pace: Pace, calenda
         captured: s.at(57.5),
         ready: s.at(60.0),
     };
-    distributed(&mut s, spec, around);
     weights(&mut s, spec, around, weights_from, weights_to);
     warm(&mut s, spec, around);
     s.api(58.6, "api_server.py:1351", "Supported tasks: ['generate']");
@@ -228,7 +276,18 @@ pub fn load(spec: &Spec, around: &Around<'_>, start: Moment, pace: Pace, calenda
     s.raw(59.2, format!("INFO:     Started server process [{}]", pid::API));
     s.raw(59.2, "INFO:     Waiting for application startup.");
     s.raw(60.0, "INFO:     Application startup complete.");
+    if let Some(stalls) = marks.stalls {
+        s.lines.retain(|(at, _)| *at <= stalls);
+    }
     (s.lines, marks)
+}
+
+/// The only line that tells of a download, when it is over.
+fn downloaded(s: &mut Script, spec: &Spec, around: &Around<'_>) {
+    let head = around.ranks.first().map_or("?", String::as_str);
+    let took = s.pace.secs(DOWNLOAD).as_secs_f64();
+    let text = format!("Time spent downloading weights for {}: {took:.6} seconds", spec.model);
+    s.rank(11.3, &rank_prefix(0, head), "weight_utils.py:441", &text);
 }
 
 fn distributed(s: &mut Script, spec: &Spec, around: &Around<'_>) {
@@ -304,6 +363,15 @@ fn transport(s: &mut Script, around: &Around<'_>, nccl: Nccl<'_>) {
 fn weights(s: &mut Script, spec: &Spec, around: &Around<'_>, from: f64, to: f64) {
     let head = around.ranks.first().map_or("?", String::as_str);
     let prefix = format!("{} {}", core_prefix(), rank_prefix(0, head));
+    let (size, room) = (spec.weights_gib() * f64::from(spec.tp), TOTAL_GIB - 12.0);
+    s.rank(
+        from - 0.2,
+        &rank_prefix(0, head),
+        "weight_utils.py:1108",
+        &format!(
+            "Filesystem type for checkpoints: EXT4. Checkpoint size: {size:.2} GiB. Available RAM: {room:.2} GiB."
+        ),
+    );
     for shard in 0..=SHARDS {
         // Shards differ in size; the wobble stays below the distance of two shards.
         let wobble = 0.18 * (f64::from(shard) * 2.4).sin();
@@ -425,7 +493,6 @@ fn warm(s: &mut Script, spec: &Spec, around: &Around<'_>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::spec::TOTAL_GIB;
     use super::*;
     use crate::domain::load::{LineFact, Stage, Transport};
     use crate::engine::grammar::read_line;
@@ -457,6 +524,7 @@ mod tests {
             start,
             Pace::new(1.0),
             Calendar::at(Duration::ZERO),
+            None,
         );
         assert_eq!(marks.ready, Duration::from_secs(65));
         let shards: Vec<&Line> = lines.iter().filter(|(_, t)| t.contains("checkpoint shards")).collect();
@@ -483,6 +551,7 @@ mod tests {
             Duration::ZERO,
             Pace::new(1.0),
             Calendar::at(Duration::ZERO),
+            None,
         );
         lines.sort_by_key(|(at, _)| *at);
         let facts: Vec<LineFact> = lines.iter().flat_map(|(_, text)| read_line(text)).collect();
@@ -528,10 +597,42 @@ mod tests {
             Duration::ZERO,
             Pace::new(1.0),
             Calendar::at(Duration::ZERO),
+            None,
         );
         let at = |s: u64| m.held_gib(&spec, Duration::from_secs(s));
         assert!(at(0) < 0.01 && at(25) > 20.0 && at(25) < at(38) && at(38) < at(60));
         assert!((at(60) - TOTAL_GIB * 0.8).abs() < 0.1, "{}", at(60));
+    }
+
+    #[test]
+    fn a_load_that_stalls_says_and_moves_nothing_from_then_on() {
+        let ranks = words("a b");
+        let spec = Spec::parse(&words("m -tp 2"));
+        let (start, pace, calendar) = (Duration::ZERO, Pace::new(1.0), Calendar::at(Duration::ZERO));
+        let (lines, m) = load(&spec, &around(&ranks), start, pace, calendar, Some(Trouble::Stalls));
+        let last = lines.iter().map(|(at, _)| *at).max().unwrap();
+        assert!(last > Duration::from_secs(23) && last <= Duration::from_secs(25));
+        let held = |s: u64| m.held_gib(&spec, Duration::from_secs(s));
+        assert!(held(24) < held(26) && (held(26) - held(9000)).abs() < 0.001);
+    }
+
+    #[test]
+    fn a_silent_download_comes_before_the_weights_and_is_told_when_it_is_over() {
+        let ranks = words("a b");
+        let spec = Spec::parse(&words("m -tp 2"));
+        let (start, pace, calendar) = (Duration::ZERO, Pace::new(1.0), Calendar::at(Duration::ZERO));
+        let trouble = Some(Trouble::SilentDownload);
+        let (lines, m) = load(&spec, &around(&ranks), start, pace, calendar, trouble);
+        let silent = Duration::from_secs(12)..Duration::from_secs(611);
+        assert!(!lines.iter().any(|(at, _)| silent.contains(at)));
+        assert!(
+            lines
+                .iter()
+                .any(|(_, text)| text.contains("Time spent downloading weights"))
+        );
+        let share = |s: u64| m.downloaded_share(Duration::from_secs(s));
+        assert!(share(11) < 0.01 && share(300) > 0.4 && share(300) < 0.6 && share(620) > 0.99);
+        assert_eq!(m.ready, Duration::from_secs(660));
     }
 
     #[test]

@@ -22,6 +22,8 @@ use host::{Container, End, Host, Ray};
 use ray::Member;
 use server::Server;
 
+pub use load::Trouble;
+
 /// Python's version there.
 pub const PYTHON_VERSION: &str = "3.12.3";
 
@@ -60,6 +62,8 @@ pub struct World {
     pub pace: Pace,
     /// How moments are printed.
     pub calendar: Calendar,
+    /// What every load runs into.
+    pub trouble: Option<Trouble>,
     starts: u64,
 }
 
@@ -83,8 +87,35 @@ impl World {
             members: Vec::new(),
             pace,
             calendar,
+            trouble: None,
             starts: 0,
         }
+    }
+
+    /// A cluster that somebody brought up at the world's beginning, and whose server loads since a little later.
+    pub fn begin_loaded(&mut self, model: &str) {
+        const NAME: &str = "vllm-qwen35";
+        let head = self.hosts.first().map_or_else(String::new, |h| h.fabric.clone());
+        let addresses: Vec<String> = self.hosts.iter().map(|h| h.fabric.clone()).collect();
+        let words = |text: String| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        for (node, address) in addresses.iter().enumerate() {
+            let role = match node {
+                0 => "--head --port 6379 --dashboard-port 8265".to_owned(),
+                _ => format!("--address={head}:6379"),
+            };
+            let run = Run {
+                name: NAME.to_owned(),
+                image: IMAGE.to_owned(),
+                gpus: true,
+                command: words(format!("ray start --block {role} --node-ip-address {address}")),
+                ..Run::default()
+            };
+            // The nodes are empty: there is a name and a place for each.
+            let _id = self.run(node, run, self.pace.secs(if node == 0 { 0.0 } else { 3.0 }));
+        }
+        let tp = addresses.len();
+        let serve = words(format!("{model} --port 8000 --tensor-parallel-size {tp}"));
+        self.serve(0, NAME, &[], &serve, self.pace.secs(10.0));
     }
 
     pub(super) fn container(&self, id: &str) -> Option<&Container> {

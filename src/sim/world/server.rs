@@ -67,7 +67,7 @@ impl Server {
 
     /// Whether its port answers.
     pub fn serves(&self, now: Moment) -> bool {
-        self.runs(now) && self.marks.is_some_and(|m| m.ready <= now)
+        self.runs(now) && self.marks.is_some_and(|m| m.ready <= m.reached(now))
     }
 }
 

@@ -52,6 +52,9 @@ pub(super) fn add<'a>(scene: &Scene<'a>, id: NodeId, row: &mut Row<'a>, dense: b
         let style = if end.code == Some(0) { look.dim() } else { look.bad() };
         row.put(1, format!("{} {ago} ago", end.short()), style);
         row.put(if dense { 5 } else { 2 }, end.name.as_str(), look.text());
+        if let Some(memory) = end.memory_before() {
+            row.put(3, memory, look.warn());
+        }
         if !dense {
             row.put(4, text, look.dim());
         }
@@ -60,6 +63,13 @@ pub(super) fn add<'a>(scene: &Scene<'a>, id: NodeId, row: &mut Row<'a>, dense: b
     row.put(if dense { 5 } else { 2 }, name.as_str(), age.tone(look, look.text()));
     let (text, style) = state(look, container);
     row.put(1, text, age.tone(look, style));
+    let end = scene.state.nodes.get(id.index()).and_then(|n| n.ended.as_ref());
+    if let Some(memory) = end
+        .filter(|(end, _)| ended(container, &end.id))
+        .and_then(|(end, _)| end.memory_before())
+    {
+        row.put(2, memory, look.warn());
+    }
     if container.ours.is_none() {
         let text = if dense { "not ours" } else { "not started by bringup" };
         row.put(1, text, look.warn());
@@ -116,6 +126,18 @@ fn state(look: &Look, container: &Container) -> (String, Style) {
         ContainerState::Exited { code: 0, .. } => ("ended (0)".to_owned(), look.dim()),
         ContainerState::Exited { code, .. } => (format!("✗ ended with {code}"), look.bad()),
         ContainerState::Other(word) => (word.clone(), look.warn()),
+    }
+}
+
+/// Whether a container is the one of this id, and has ended.
+fn ended(container: &Container, id: &str) -> bool {
+    match container.state {
+        ContainerState::Exited { .. } => container.id == id,
+        ContainerState::Running
+        | ContainerState::Created
+        | ContainerState::Paused
+        | ContainerState::Restarting
+        | ContainerState::Other(_) => false,
     }
 }
 
