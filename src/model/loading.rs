@@ -188,6 +188,11 @@ fn inferred(state: &State, view: &NodeView, stage: Stage) -> Option<(f64, bool)>
     let size = head_load(state)?.checkpoint?;
     let ranks = state.config.serve.tensor_parallel_size.max(1);
     let expected = Bytes(size.0 / u64::from(ranks));
+    // What the node held when the load began is known only to who looked then.
+    let (began, looked) = (head_load(state)?.started?, view.trends.since()?);
+    if began.found || began.stamp < looked {
+        return None;
+    }
     let grown = view.trends.grown()?;
     Some((ratio(grown, expected).min(INFERRED_MOST), true))
 }

@@ -227,7 +227,7 @@ pub fn loading(config: Config) -> State {
                 ..memory
             };
             view.trends.begin();
-            view.trends.memory(&took(36_000), ago(480).stamp);
+            view.trends.memory(&took(36_000), ago(483).stamp);
             for back in (0..30).rev() {
                 view.trends.memory(&took(100 * back), ago(2 * back + 1).stamp);
             }
