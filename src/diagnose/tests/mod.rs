@@ -2,6 +2,7 @@
 
 mod lines;
 mod rules;
+mod seen;
 
 use crate::config::{self, Config, EXAMPLE};
 use crate::domain::load::LineFact;

@@ -1,0 +1,243 @@
+//! What is made of silence, growth and reads.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn at(seconds: u64) -> Stamp {
+    Stamp(seconds * 1000)
+}
+
+fn sure(seconds: u64) -> When {
+    When::at(at(seconds))
+}
+
+fn case(stage: Stage) -> Case {
+    Case {
+        stage,
+        since: sure(0),
+        inferred: false,
+        writes: true,
+        line_at: Some(sure(0)),
+        came: Some(at(0)),
+        step_at: None,
+        pace: None,
+        signals: Vec::new(),
+        watched: Some(at(0)),
+        gpus: None,
+        missing: Vec::new(),
+        refused_port: None,
+        longest: None,
+        notes: Vec::new(),
+        restart_after: Duration::from_secs(600),
+    }
+}
+
+fn seen(signal: Signal, moved_at: Option<Stamp>, text: &str) -> (String, Seen) {
+    let text = text.to_owned();
+    let seen = Seen {
+        signal,
+        moved_at,
+        rises: false,
+        text,
+    };
+    ("spark-2".to_owned(), seen)
+}
+
+fn still() -> (String, Seen) {
+    seen(Signal::Memory, None, "does not grow")
+}
+
+#[test]
+fn silence_with_memory_that_grows_is_progress_and_says_so() {
+    let mut weights = case(Stage::Weights);
+    weights.signals = vec![seen(Signal::Memory, Some(at(248)), "grows 1.2 GiB/min")];
+    let judged = judge(&weights, at(250));
+    assert_eq!(judged.verdict, Verdict::Progressing);
+    assert_eq!(
+        judged.evidence,
+        ["no line for 4m10s", "memory on spark-2 grows 1.2 GiB/min"]
+    );
+    assert_eq!(judged.advice, None);
+}
+
+#[test]
+fn a_worker_without_a_line_whose_disk_reads_makes_progress() {
+    let mut weights = case(Stage::Weights);
+    weights.signals = vec![
+        still(),
+        seen(Signal::DiskReads, Some(at(399)), "reads 1.2 GB/s from disk"),
+    ];
+    let judged = judge(&weights, at(400));
+    assert_eq!(judged.verdict, Verdict::Progressing);
+    assert_eq!(judged.evidence[1..], ["spark-2 reads 1.2 GB/s from disk"]);
+    weights.signals[1] = seen(Signal::DiskReads, Some(at(100)), "reads next to nothing from disk");
+    let judged = judge(&weights, at(400));
+    assert_eq!(judged.verdict, Verdict::Stalled { since: sure(100) });
+    let told = "spark-2 reads next to nothing from disk".to_owned();
+    assert!(judged.evidence.contains(&told), "{judged:?}");
+}
+
+#[test]
+fn what_stands_still_for_longer_than_its_stage_is_silent_has_stalled() {
+    for (stage, quiet, stalled) in [
+        (Stage::Weights, 100, 181),
+        (Stage::Compile, 880, 901),
+        (Stage::Starting, 290, 301),
+        (Stage::KvCache, 290, 301),
+    ] {
+        let mut load = case(stage);
+        load.signals = vec![still()];
+        let early = judge(&load, at(quiet)).verdict;
+        assert!(!matches!(early, Verdict::Stalled { .. }), "{stage:?}: {early:?}");
+        assert_eq!(
+            judge(&load, at(stalled)).verdict,
+            Verdict::Stalled { since: sure(0) },
+            "{stage:?}"
+        );
+    }
+}
+
+#[test]
+fn a_new_start_is_advised_only_after_the_configured_time() {
+    let mut load = case(Stage::Weights);
+    load.signals = vec![still()];
+    assert_eq!(judge(&load, at(599)).advice, None);
+    assert!(judge(&load, at(600)).advice.is_some());
+}
+
+#[test]
+fn without_a_reading_nothing_is_known_but_the_silence() {
+    let judged = judge(&case(Stage::Weights), at(4000));
+    assert_eq!(judged.verdict, Verdict::Silent { since: sure(0) });
+    assert_eq!(judged.verdict.text(at(4000)), "no line for 1h06m, nothing else known");
+    assert_eq!(judged.evidence, ["no line for 1h06m"]);
+}
+
+#[test]
+fn a_wait_for_gpus_is_a_wait_however_long_its_gaps_are() {
+    let mut load = case(Stage::Placement);
+    load.gpus = Some("Ray has 1 GPU alive of 2".to_owned());
+    load.signals = vec![still()];
+    for second in [5, 70, 310, 1270, 1800] {
+        let judged = judge(&load, at(second));
+        assert_eq!(judged.verdict, Verdict::Waiting("GPUs".into()), "{second}");
+        assert_eq!(judged.evidence[0], "Ray has 1 GPU alive of 2");
+    }
+}
+
+#[test]
+fn a_silent_placement_is_no_wait_for_gpus_where_nobody_says_so() {
+    let mut load = case(Stage::Placement);
+    load.signals = vec![still()];
+    assert_eq!(judge(&load, at(60)).verdict, Verdict::Progressing);
+}
+
+#[test]
+fn a_download_without_a_line_is_a_wait_and_with_nothing_that_moves_a_stall() {
+    let mut load = case(Stage::Download);
+    load.signals = vec![seen(Signal::ModelCache, Some(at(1700)), "grows 3.0 GiB/min")];
+    let judged = judge(&load, at(1750));
+    assert_eq!(judged.verdict, Verdict::Waiting("the download".into()));
+    assert_eq!(judged.evidence[1], "the model cache on spark-2 grows 3.0 GiB/min");
+    load.signals = vec![still()];
+    assert_eq!(judge(&load, at(590)).verdict, Verdict::Waiting("the download".into()));
+    assert_eq!(judge(&load, at(601)).verdict, Verdict::Stalled { since: sure(0) });
+}
+
+#[test]
+fn ranks_that_do_not_find_each_other_wait_for_a_peer_that_is_named() {
+    let mut load = case(Stage::Distributed);
+    load.signals = vec![still()];
+    load.missing = vec!["spark-2 does not answer".to_owned()];
+    let judged = judge(&load, at(90));
+    assert_eq!(judged.verdict, Verdict::Waiting("a peer".into()));
+    assert!(
+        judged.evidence.contains(&"spark-2 does not answer".to_owned()),
+        "{judged:?}"
+    );
+}
+
+#[test]
+fn a_rate_that_falls_is_slow_while_anything_moves() {
+    let mut load = case(Stage::Weights);
+    load.step_at = Some(sure(100));
+    load.line_at = Some(sure(100));
+    load.pace = Some((Duration::from_secs(2), at(100)));
+    load.signals = vec![seen(Signal::Memory, Some(at(140)), "grows 0.4 GiB/min")];
+    assert_eq!(judge(&load, at(120)).verdict, Verdict::Progressing);
+    let judged = judge(&load, at(140));
+    assert_eq!(judged.verdict, Verdict::Slow);
+    assert_eq!(
+        judged.evidence[0],
+        "the last step came 40 s ago, the ones before took 2 s each"
+    );
+    assert_eq!(judge(&load, at(400)).verdict, Verdict::Stalled { since: sure(140) });
+}
+
+#[test]
+fn a_stage_that_takes_twice_its_longest_time_is_slow() {
+    let mut load = case(Stage::Compile);
+    load.longest = Some(Duration::from_secs(60));
+    load.line_at = Some(sure(125));
+    assert_eq!(judge(&load, at(119)).verdict, Verdict::Progressing);
+    assert_eq!(judge(&load, at(130)).verdict, Verdict::Slow);
+}
+
+#[test]
+fn an_engine_that_listens_at_a_port_that_refuses_waits_for_it() {
+    let mut load = case(Stage::Listening);
+    load.refused_port = Some(8000);
+    load.signals = vec![still()];
+    assert_eq!(judge(&load, at(90)).verdict, Verdict::Waiting("port 8000".into()));
+}
+
+fn any_stage() -> impl Strategy<Value = Stage> {
+    prop::sample::select(vec![
+        Stage::Starting,
+        Stage::Placement,
+        Stage::Distributed,
+        Stage::Download,
+        Stage::Weights,
+        Stage::Compile,
+        Stage::KvCache,
+        Stage::Graphs,
+        Stage::Warmup,
+        Stage::Listening,
+    ])
+}
+
+proptest! {
+    #[test]
+    fn what_moves_is_never_called_stalled(
+        stage in any_stage(),
+        line in prop::option::of(0u64..4000),
+        step in prop::option::of(0u64..4000),
+        moved in prop::collection::vec(prop::option::of(0u64..4000), 0..5),
+        pace in prop::option::of((0u64..50, 0u64..4000)),
+        lost in any::<bool>(),
+        now in 4000u64..9000,
+    ) {
+        let mut load = case(stage);
+        load.line_at = line.map(sure);
+        load.step_at = step.map(sure);
+        load.pace = pace.map(|(mean, last)| (Duration::from_secs(mean), at(last)));
+        load.signals = moved.iter().map(|m| seen(Signal::Memory, m.map(at), "x")).collect();
+        if lost {
+            load.missing.push("spark-2 does not answer".to_owned());
+        }
+        let last = moved.iter().flatten().copied().chain(line).chain(step).max().unwrap_or(0);
+        let judged = judge(&load, at(now));
+        if let Verdict::Stalled { since } = judged.verdict {
+            prop_assert_eq!(since, sure(last));
+            prop_assert!(since.age(at(now)) > patience(stage));
+            prop_assert!(!load.signals.is_empty());
+        }
+        if Duration::from_secs(now - last) <= QUIET {
+            let still = matches!(judged.verdict, Verdict::Stalled { .. } | Verdict::Silent { .. });
+            prop_assert!(!still);
+        }
+        // The advice never comes before its time.
+        prop_assert!(judged.advice.is_none() || now - last >= 600);
+    }
+}

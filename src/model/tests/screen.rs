@@ -1,0 +1,101 @@
+//! What keys do.
+
+use super::*;
+
+fn advanced(seq: u64, dropped: u64) -> EventKind {
+    EventKind::LogAdvanced {
+        seq,
+        dropped,
+        newest: Some(Written::LIVE),
+        spoke: Some(Written::LIVE),
+    }
+}
+
+#[test]
+fn a_held_log_stays_and_its_end_follows_again() {
+    let mut told = Told::new(Options::default());
+    told.at(1, Source::Node(HEAD), advanced(100, 40));
+    told.wants(Intent::Scroll(Scroll::Lines(-10)));
+    assert_eq!(told.0.screen.held.get(&HEAD), Some(&90));
+    told.at(2, Source::Node(HEAD), advanced(120, 60));
+    assert_eq!(told.0.screen.held.get(&HEAD), Some(&90));
+    told.wants(Intent::Scroll(Scroll::Top));
+    assert_eq!(
+        told.0.screen.held.get(&HEAD),
+        Some(&60),
+        "no further than what the ring still holds"
+    );
+    told.wants(Intent::Scroll(Scroll::End));
+    assert_eq!(told.0.screen.held.get(&HEAD), None);
+}
+
+#[test]
+fn panes_go_round_both_ways() {
+    let mut told = Told::new(Options::default());
+    told.wants(Intent::PreviousPane);
+    assert_eq!(told.0.screen.focus, Pane::Serving);
+    told.wants(Intent::NextPane);
+    assert_eq!(told.0.screen.focus, Pane::Node(0));
+    told.wants(Intent::PaneNumber(3));
+    assert_eq!(told.0.screen.focus, Pane::Ray);
+    told.wants(Intent::PaneNumber(9));
+    assert_eq!(told.0.screen.focus, Pane::Ray);
+}
+
+#[test]
+fn leaving_twice_leaves_now() {
+    let mut told = Told::new(Options::default());
+    assert_eq!(told.wants(Intent::Quit), [Effect::Quit { now: false }]);
+    assert_eq!(told.wants(Intent::Quit), [Effect::Quit { now: true }]);
+    assert_eq!(told.0.quit, Quit::Now);
+}
+
+#[test]
+fn a_test_needs_a_server_that_answers() {
+    let mut told = Told::serving(Options::default());
+    told.server(100, ServerFacts::Health(Health::Refused));
+    assert!(told.wants(Intent::Bench).is_empty());
+    assert!(told.0.test_refusal().is_some_and(|why| why.contains("loading")));
+    assert!(told.wants(Intent::Confirm).is_empty());
+    assert!(told.0.bench.is_none());
+    told.healthy(200, 1.0);
+    assert_eq!(told.0.test_refusal(), None);
+    assert!(matches!(told.wants(Intent::Confirm)[..], [Effect::StartBench(_)]));
+}
+
+#[test]
+fn a_test_is_shown_before_it_starts_and_cancelled_at_once() {
+    let mut told = Told::serving(Options::default());
+    told.healthy(200, 1.0);
+    assert!(told.wants(Intent::Bench).is_empty());
+    assert_eq!((told.0.screen.mode, told.0.bench.is_none()), (Mode::Test, true));
+    assert!(told.wants(Intent::Back).is_empty());
+    assert!(told.wants(Intent::Confirm).is_empty(), "what was left is not started");
+    told.wants(Intent::Bench);
+    assert!(matches!(told.wants(Intent::Confirm)[..], [Effect::StartBench(_)]));
+    assert_eq!((told.0.screen.mode, told.0.screen.focus), (Mode::Panes, Pane::Bench));
+    assert_eq!(told.wants(Intent::Bench), [Effect::CancelBench]);
+    assert_eq!(told.0.screen.mode, Mode::Panes);
+}
+
+#[test]
+fn a_plan_that_wants_a_variable_which_is_not_set_is_refused_before_its_first_step() {
+    let mut config = config::parse(EXAMPLE, "config.example.toml").unwrap();
+    let from = SecretFrom::Variable("MY_HF".to_owned());
+    config.hf_token = Some(from.clone());
+    let mut state = State::new(Arc::new(config), Options::default(), Now::default());
+    let refused = |state: &mut State, action| {
+        let event = Event {
+            source: Source::Operator,
+            at: Now::default(),
+            kind: EventKind::Intent(Intent::Plan(action)),
+        };
+        update(state, event);
+        let plan = state.plan.as_ref().unwrap();
+        plan.refusals.iter().filter(|r| r.text.contains("MY_HF")).count()
+    };
+    assert_eq!(refused(&mut state, Action::Head), 0);
+    state.unset = vec![(from, "the variable MY_HF is not set here".to_owned())];
+    assert_eq!(refused(&mut state, Action::Head), 1);
+    assert_eq!(refused(&mut state, Action::StopAll), 0, "stopping wants no token");
+}
