@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt::Write;
+use std::time::Duration;
 
 use color_eyre::eyre::Result;
 
@@ -145,8 +146,12 @@ fn text(state: &State) -> String {
             }
         };
         if let Some(silent) = members::silent(state, id) {
-            let ago = human(now.since(silent.since));
-            let _ok = write!(ray, "; {} for {ago}", silent.by.says());
+            let _ok = write!(ray, "; {}", silent.by.says());
+            // One that was found so just now may have been so for long.
+            let known = now.since(silent.since);
+            if known >= Duration::from_secs(1) {
+                let _ok = write!(ray, " for {}", human(known));
+            }
         }
         let _ok = writeln!(
             text,

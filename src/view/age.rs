@@ -35,6 +35,14 @@ impl Age {
         }
     }
 
+    /// What is added to a duration that grows by itself since it was read: nothing once the reading is stale, for nobody knows whether it goes on.
+    pub(super) fn of_what_goes_on(self) -> Duration {
+        match self {
+            Self::Fresh(d) | Self::Late(d) => d,
+            Self::None | Self::Stale(_) => Duration::ZERO,
+        }
+    }
+
     /// The text where every age is shown.
     fn always(self) -> Option<String> {
         match self {

@@ -61,7 +61,7 @@ pub(super) fn add<'a>(scene: &Scene<'a>, id: NodeId, row: &mut Row<'a>, dense: b
         return;
     };
     row.put(if dense { 5 } else { 2 }, name.as_str(), age.tone(look, look.text()));
-    let (text, style) = state(look, container);
+    let (text, style) = state(look, container, age);
     row.put(1, text, age.tone(look, style));
     let end = scene.state.nodes.get(id.index()).and_then(|n| n.ended.as_ref());
     if let Some(memory) = end
@@ -108,15 +108,18 @@ pub(super) fn word(scene: &Scene<'_>, id: NodeId) -> (String, Style) {
     let (text, style) = match (seen.containers.value(), standing::container(scene.state, id)) {
         (None, _) => (NOTHING.to_owned(), look.dim()),
         (Some(_), None) => ("no container".to_owned(), look.dim()),
-        (Some(_), Some(container)) => state(look, container),
+        (Some(_), Some(container)) => state(look, container, age),
     };
     (text, age.tone(look, style))
 }
 
-fn state(look: &Look, container: &Container) -> (String, Style) {
+fn state(look: &Look, container: &Container, age: Age) -> (String, Style) {
     match &container.state {
         ContainerState::Running => match container.up_seconds {
-            Some(s) => (format!("up {}", seconds(Duration::from_secs(s))), look.good()),
+            Some(s) => {
+                let up = Duration::from_secs(s).saturating_add(age.of_what_goes_on());
+                (format!("up {}", seconds(up)), look.good())
+            }
             None => ("up".to_owned(), look.good()),
         },
         ContainerState::Created => ("made, not started".to_owned(), look.busy()),
