@@ -17,7 +17,7 @@ use crate::domain::units::Bytes;
 use crate::domain::{NodeId, Now, Source, Stamp, Wall, When};
 
 use super::load::verdict::Verdict;
-use super::loading::{judge, part};
+use super::loading::{judge, part, time_left};
 use super::state::ServingState;
 use super::{Options, State, server_since, update};
 
@@ -223,6 +223,25 @@ fn a_time_that_cannot_be_true_is_no_age() {
     console.ahead = 0;
     console.line(905, 904, bar(4));
     assert_eq!(console.state.nodes[0].log.at, Some(When::at(at(904))));
+}
+
+#[test]
+fn a_bar_that_stands_does_not_run_out_of_time_left() {
+    let mut console = Console::comes(0, 0);
+    console.line(0, 0, LineFact::NewStart);
+    for done in 0..=20u64 {
+        console.line(10 + done * 2, 10 + done * 2, bar(done));
+    }
+    let left = |console: &Console| time_left(&console.state, console.state.now.stamp).map(|eta| eta.left.as_secs());
+    assert_eq!(left(&console), Ok(40));
+    console.looks(51, 51);
+    assert_eq!(left(&console), Ok(39));
+    // The twenty that are left take as long as ever, however long the step under way goes on.
+    console.looks(53, 55);
+    assert_eq!(left(&console), Ok(38));
+    console.looks(57, 95);
+    assert_eq!(console.verdict(), Verdict::Slow);
+    assert_eq!(left(&console), Err("it goes slower than it did"));
 }
 
 #[test]

@@ -18,7 +18,7 @@ use crate::plan::{StepKind, StepState};
 
 use super::load::eta::{self, Eta};
 use super::load::trend::Trends;
-use super::load::verdict::{self, Case, Judgement, QUIET, Verdict};
+use super::load::verdict::{self, Case, Judgement, Verdict};
 use super::load::{Bar, Load, Rank};
 use super::schedule::{HEALTH_EVERY, every, ray_every};
 use super::server::{proven, server_since};
@@ -428,6 +428,7 @@ pub fn time_left(state: &State, now: Stamp) -> Result<Eta, &'static str> {
         Some(Verdict::Stalled { .. }) => return Err("it has stalled"),
         Some(Verdict::Silent { .. }) => return Err("it is not known whether it goes on"),
         Some(Verdict::Early { .. }) => return Err("it is too early to say"),
+        Some(Verdict::Slow) if state.earlier.is_empty() => return Err("it goes slower than it did"),
         Some(Verdict::Progressing | Verdict::Slow | Verdict::Waiting(_)) | None => {}
     }
     let load = head_load(state);
@@ -448,8 +449,11 @@ pub fn time_left(state: &State, now: Stamp) -> Result<Eta, &'static str> {
         | Stage::Listening
         | Stage::Ready => part.bar.and_then(|b| b.eta()),
     };
-    // A bar's own rate is of its last step: what has passed since is taken off, for as long as it may be a step that goes on.
-    let rate = rate.map(|left| left.saturating_sub(part.bar.map_or(Duration::ZERO, |b| b.at.age(now).min(QUIET))));
+    // A bar's own rate is of its last step: what has passed since is taken off, and no more of it than a step takes.
+    let under_way = part
+        .bar
+        .map_or(Duration::ZERO, |b| b.at.age(now).min(b.step().unwrap_or_default()));
+    let rate = rate.map(|left| left.saturating_sub(under_way));
     let now = eta::Now {
         stage: part.stage,
         took: part.since.and_then(When::sure).map(|since| now.since(since)),

@@ -39,8 +39,13 @@ const TAIL: &str = include_str!("tail.sh");
 const KNOWN_LINES: usize = 8192;
 
 /// How Docker's client begins what it says itself, in the spellings of its versions.
-const DOCKER_SAYS: [&str; 5] = [
+const DOCKER_SAYS: [&str; 9] = [
     "Error response from daemon",
+    // Docker before 23, and podman.
+    "Error: No such ",
+    "Error: no such ",
+    "Error: no container with ",
+    "Cannot connect to Podman",
     "Cannot connect to the Docker daemon",
     "failed to connect to the docker API",
     "permission denied while trying to connect to the ",
@@ -383,6 +388,9 @@ mod tests {
             "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?",
             "permission denied while trying to connect to the Docker daemon socket at unix:///var/run/docker.sock",
             "docker: Error response from daemon: Conflict.",
+            "Error: No such container: vllm-qwen35",
+            "Error: No such object: vllm-qwen35",
+            "Error: no container with name or ID \"vllm-qwen35\" found: no such container",
         ];
         for text in own {
             assert!(docker_says(&Line::of(Stream::Err, text)), "{text}");

@@ -1,7 +1,7 @@
 //! Private folders below the temporary directory. They go with the program that made them; what a killed one left goes when the next one starts.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read, Write};
 use std::path::Path;
 
 use tempfile::TempDir;
@@ -11,6 +11,9 @@ const PREFIX: &str = "bringup-";
 
 /// A file that the program keeps locked while its folder is in use. The system lets go of the lock however the program ends.
 const HELD: &str = "held";
+
+/// What stands in it: a folder of somebody else's with a file of that name is not ours.
+const MARK: &[u8] = b"held by bringup while it runs\n";
 
 /// Its name before it is locked: a folder that is just being made is never taken for one that was left.
 const NOT_YET_HELD: &str = "held.new";
@@ -42,7 +45,8 @@ impl Folder {
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
         let directory = builder.tempdir_in(parent)?;
         let unheld = directory.path().join(NOT_YET_HELD);
-        let held = File::create_new(&unheld)?;
+        let mut held = File::create_new(&unheld)?;
+        held.write_all(MARK)?;
         held.try_lock()?;
         fs::rename(unheld, directory.path().join(HELD))?;
         Ok(Self { directory, _held: held })
@@ -79,15 +83,23 @@ fn left(folder: &Path) -> bool {
     let held = folder.join(HELD);
     private(folder, fs::FileType::is_dir)
         && private(&held, fs::FileType::is_file)
-        && File::open(held).is_ok_and(|file| file.try_lock().is_ok())
+        && File::open(held).is_ok_and(|file| file.try_lock().is_ok() && marked(&file))
 }
 
-/// Whether it is of this kind itself, no link to one, and belongs to this user.
+/// Whether our mark stands in a file, and nothing else.
+fn marked(file: &File) -> bool {
+    let mut start = Vec::new();
+    let most = MARK.len() as u64 + 1;
+    file.take(most).read_to_end(&mut start).is_ok() && start == MARK
+}
+
+/// Whether it is of this kind itself, no link to one, belongs to this user, and is closed to everybody else if it is a folder.
 #[cfg(unix)]
 fn private(path: &Path, kind: fn(&fs::FileType) -> bool) -> bool {
     use std::os::unix::fs::MetadataExt;
     let me = rustix::process::geteuid().as_raw();
-    fs::symlink_metadata(path).is_ok_and(|meta| kind(&meta.file_type()) && meta.uid() == me)
+    let closed = |meta: &fs::Metadata| !meta.is_dir() || meta.mode() & 0o077 == 0;
+    fs::symlink_metadata(path).is_ok_and(|meta| kind(&meta.file_type()) && meta.uid() == me && closed(&meta))
 }
 
 #[cfg(not(unix))]
@@ -127,18 +139,26 @@ mod tests {
     #[test]
     #[cfg(unix)]
     fn folders_that_are_not_known_to_be_left_by_us_stay() {
+        use std::os::unix::fs::PermissionsExt;
         let parent = tempfile::tempdir().unwrap();
         let elsewhere = tempfile::tempdir().unwrap();
-        fs::write(elsewhere.path().join(HELD), "").unwrap();
+        fs::write(elsewhere.path().join(HELD), MARK).unwrap();
         let at = |name: &str| parent.path().join(name);
         for name in ["bringup-being-made", "bringup-nobody's", "other"] {
             fs::create_dir(at(name)).unwrap();
         }
         fs::write(at("bringup-being-made").join(NOT_YET_HELD), "").unwrap();
-        fs::write(at("other").join(HELD), "").unwrap();
+        fs::write(at("other").join(HELD), MARK).unwrap();
+        fs::create_dir(at("bringup-notes")).unwrap();
+        fs::set_permissions(at("bringup-notes"), fs::Permissions::from_mode(0o700)).unwrap();
+        fs::write(at("bringup-notes").join(HELD), "mine").unwrap();
+        fs::create_dir(at("bringup-open")).unwrap();
+        fs::set_permissions(at("bringup-open"), fs::Permissions::from_mode(0o755)).unwrap();
+        fs::write(at("bringup-open").join(HELD), MARK).unwrap();
         fs::write(at("bringup-file"), "").unwrap();
         std::os::unix::fs::symlink(elsewhere.path(), at("bringup-link")).unwrap();
         fs::create_dir(at("bringup-with-a-link")).unwrap();
+        fs::set_permissions(at("bringup-with-a-link"), fs::Permissions::from_mode(0o700)).unwrap();
         std::os::unix::fs::symlink(elsewhere.path().join(HELD), at("bringup-with-a-link").join(HELD)).unwrap();
         let before = fs::read_dir(parent.path()).unwrap().count();
         drop(Folder::make(parent.path(), "").unwrap());
