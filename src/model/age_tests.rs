@@ -1,5 +1,7 @@
 //! Ages of what a log said before the console came.
 
+mod rates;
+
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -200,9 +200,8 @@ fn inferred(state: &State, view: &NodeView, stage: Stage) -> Option<(f64, bool)>
 /// Before a log has anything to say: a step of the run brings the image or the container.
 fn outside(state: &State, id: NodeId) -> Option<Part> {
     let run = state.run.as_ref().filter(|run| run.outcome().is_none())?;
-    match run.plan().action {
-        Action::Head | Action::Workers | Action::Serve | Action::Up => {}
-        Action::StopServe | Action::StopAll => return None,
+    if !starts(run.plan().action) {
+        return None;
     }
     let step = run.current().filter(|step| step.node == Some(id))?;
     let stage = match step.kind {
@@ -260,10 +259,28 @@ pub fn judge(state: &State, id: Option<NodeId>, now: Stamp) -> Option<Judgement>
     })
 }
 
+/// When the load began that is under way: with the first line of its server, or with the last step of a run that started something, whichever came later.
+/// `None` where nobody saw it.
+fn began(state: &State) -> Option<Stamp> {
+    let said = head_load(state).and_then(|load| load.started?.sure());
+    let run = state.run.as_ref().filter(|run| starts(run.plan().action));
+    let steps = run.into_iter().flat_map(|run| run.steps());
+    said.max(steps.filter_map(|step| step.started).max())
+}
+
+/// Whether an action starts something.
+fn starts(action: Action) -> bool {
+    match action {
+        Action::Head | Action::Workers | Action::Serve | Action::Up => true,
+        Action::StopServe | Action::StopAll => false,
+    }
+}
+
 /// What is known of the whole load, or of a node's part.
 fn case(state: &State, id: Option<NodeId>, part: &Part, now: Stamp) -> Case {
     let head = state.config.head();
     let (mut signals, mut looks) = (Vec::new(), Vec::new());
+    let began = began(state);
     for node in state.config.node_ids().filter(|n| id.is_none_or(|id| id == *n)) {
         // What a node said before it fell silent is not what moves now.
         if state.observed.node(node).is_none_or(|n| n.link != LinkState::Up) {
@@ -272,7 +289,7 @@ fn case(state: &State, id: Option<NodeId>, part: &Part, now: Stamp) -> Case {
         let name = state.config.node_name(node);
         let trends = state.nodes.get(node.index()).map(|view| &view.trends);
         looks.push(trends.and_then(Trends::since));
-        let seen = trends.map(|trends| trends.seen(now));
+        let seen = trends.map(|trends| trends.seen(now, began));
         signals.extend(seen.unwrap_or_default().into_iter().map(|seen| (name.to_owned(), seen)));
     }
     // The nodes stand beside each other, reading by reading: where there is room for a few of them, a node that differs is seen.

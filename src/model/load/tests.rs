@@ -99,7 +99,7 @@ fn growth_that_is_slower_than_a_step_a_minute_is_none_however_long_it_goes_on() 
         let moved = trends.memory(&memory(1000 + second / 10, 0), Stamp(second * 1000));
         assert!(!moved, "second {second}");
     }
-    let seen = trends.seen(Stamp(1_199_000));
+    let seen = trends.seen(Stamp(1_199_000), None);
     let memory = seen.iter().find(|s| s.signal == Signal::Memory).unwrap();
     assert_eq!((memory.moved_at, memory.text.as_str()), (None, "does not grow"));
 }
@@ -111,7 +111,7 @@ fn a_slope_is_told_a_minute_and_an_old_reading_tells_nothing() {
         trends.memory(&memory(1000 + second * 20, 0), Stamp(second * 1000));
     }
     let text = |now| {
-        let seen: Vec<_> = trends.seen(now);
+        let seen: Vec<_> = trends.seen(now, None);
         seen.into_iter().find(|s| s.signal == Signal::Memory).map(|s| s.text)
     };
     assert_eq!(text(Stamp(60_000)).as_deref(), Some("grows 1.2 GiB/min"));
@@ -127,7 +127,7 @@ fn read(gb: u64) -> MemoryFacts {
 
 /// What the trends say of the disk now.
 fn disk(trends: &Trends, now: u64) -> Option<String> {
-    let mut seen = trends.seen(Stamp(now)).into_iter();
+    let mut seen = trends.seen(Stamp(now), None).into_iter();
     seen.find(|s| s.signal == Signal::DiskReads).map(|s| s.text)
 }
 
@@ -225,7 +225,7 @@ fn a_model_cache_that_grows_between_two_looks_is_a_download() {
     assert!(!trends.disk(&cache(100), Stamp(0)));
     assert!(!trends.disk(&cache(101), Stamp(70_000)));
     assert!(trends.disk(&cache(2101), Stamp(140_000)));
-    let seen = trends.seen(Stamp(150_000));
+    let seen = trends.seen(Stamp(150_000), None);
     assert_eq!(seen[0].text, "grows 1.7 GiB/min");
 }
 

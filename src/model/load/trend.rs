@@ -1,6 +1,9 @@
 //! What moves on a node: memory that grows, reads, a download, a GPU that works. A load whose engine is silent shows itself in these.
 
-use std::collections::VecDeque;
+mod one;
+#[cfg(test)]
+mod tests;
+
 use std::time::Duration;
 
 use serde::Serialize;
@@ -11,8 +14,7 @@ use crate::domain::memory::MemoryFacts;
 use crate::domain::units::Bytes;
 use crate::domain::{Stamp, cadence};
 
-/// Points kept of one reading: two minutes and a half at the pace of memory, the one that comes most often.
-const POINTS: usize = 75;
+use one::Trend;
 
 /// Time over which growth is looked at. A minute evens out shards that come one at a time; two looks at a folder are further apart and are compared as
 /// they are.
@@ -24,13 +26,7 @@ pub const MEMORY_STEP: Bytes = Bytes(256 << 20);
 /// Reads from disks in a minute that count as movement: what a quiet host does beside is below it, the slowest load above.
 pub const READ_STEP: Bytes = Bytes(64 << 20);
 
-/// Part of a step by which a reading must have grown before it is said to rise: what else a host does is less.
-const PART: f64 = 3.0;
-
-/// Part of a step by which a reading that rises may fall from one look to the next.
-const DIPS: f64 = 32.0;
-
-/// Time over which a rate of reads is told: some looks at memory, so that it says what happens now.
+/// Time over which a rate is told, of reads and of what grows: some looks at memory, so that it says what happens now.
 const RATE_WINDOW: Duration = Duration::from_secs(10);
 
 /// Growth of the model cache between two looks that counts as movement: `du` counts whole files, and a slow line still brings this much in a minute.
@@ -60,74 +56,6 @@ pub enum Signal {
     ModelCache,
     /// Utilisation and power of the GPUs.
     Gpu,
-}
-
-/// A reading over the last minutes.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
-struct Trend {
-    points: VecDeque<(Stamp, f64)>,
-    moved_at: Option<Stamp>,
-}
-
-impl Trend {
-    /// Adds a point; says whether it has grown by `step` since the lowest point of the window, or since it was seen to move last.
-    fn grows(&mut self, at: Stamp, value: f64, step: f64) -> bool {
-        let lowest = self.window(at).fold(value, f64::min);
-        self.push(at, value);
-        let moved = value - lowest >= step;
-        if moved {
-            self.moved_at = Some(at);
-        }
-        moved
-    }
-
-    /// Adds a point; says whether it differs by `step` from one in the window.
-    fn changes(&mut self, at: Stamp, value: f64, step: f64) -> bool {
-        let far = self.window(at).any(|v| (v - value).abs() >= step);
-        self.push(at, value);
-        far
-    }
-
-    /// Values since the window began, or since the last movement; at least the one before.
-    fn window(&self, now: Stamp) -> impl Iterator<Item = f64> + '_ {
-        let moved = self.moved_at.unwrap_or_default();
-        let last = self.points.back().map(|p| p.1);
-        let inside = move |p: &&(Stamp, f64)| now.since(p.0) <= WINDOW && p.0 >= moved;
-        self.points.iter().filter(inside).map(|p| p.1).chain(last)
-    }
-
-    fn push(&mut self, at: Stamp, value: f64) {
-        if self.points.len() == POINTS {
-            self.points.pop_front();
-        }
-        self.points.push_back((at, value));
-    }
-
-    /// Whether it rises at a rate of `step` a minute: by a part of that already, and without a dip, for what goes up and down does not rise.
-    fn rises(&self, now: Stamp, step: f64) -> bool {
-        let inside: Vec<f64> = self
-            .points
-            .iter()
-            .filter(|p| now.since(p.0) <= WINDOW)
-            .map(|p| p.1)
-            .collect();
-        let grown = inside
-            .last()
-            .zip(inside.first())
-            .map_or(0.0, |(last, first)| last - first);
-        let mut steps = inside.iter().zip(inside.iter().skip(1));
-        grown >= step / PART && steps.all(|(before, after)| before - after <= step / DIPS)
-    }
-
-    /// Growth a minute over a window; `None` where one point alone is known.
-    fn slope(&self, now: Stamp, window: Duration) -> Option<f64> {
-        let (last_at, last) = *self.points.back()?;
-        let old = |p: &&(Stamp, f64)| now.since(p.0) <= window && p.0 < last_at;
-        let before = self.points.iter().rev().nth(1);
-        let (first_at, first) = *self.points.iter().find(old).or(before)?;
-        let minutes = last_at.since(first_at).as_secs_f64() / 60.0;
-        (minutes > 0.0).then(|| (last - first) / minutes)
-    }
 }
 
 /// A signal as it stands now.
@@ -299,9 +227,10 @@ impl Trends {
         self.base.map(|_| Bytes(self.grown.max(0.0) as u64))
     }
 
-    /// The signals that are known now: what was read too long ago says nothing.
+    /// The signals that are known now: what was read too long ago says nothing. What they do is told of the load that began then, where that is known: the
+    /// end of the server before it is no movement of this one.
     #[must_use]
-    pub fn seen(&self, now: Stamp) -> Vec<Seen> {
+    pub fn seen(&self, now: Stamp, began: Option<Stamp>) -> Vec<Seen> {
         let amounts = [
             (Signal::Memory, &self.memory, cadence::MEMORY_EVERY, MEMORY_STEP),
             (Signal::GpuMemory, &self.gpu_memory, cadence::GPUS_EVERY, MEMORY_STEP),
@@ -321,7 +250,7 @@ impl Trends {
             let text = match signal {
                 Signal::DiskReads => self.read_text(now),
                 Signal::Memory | Signal::GpuMemory | Signal::PageCache | Signal::ModelCache | Signal::Gpu => {
-                    amount(slope, bytes(step))
+                    trend.text(now, bytes(step), began)
                 }
             };
             all.push(Seen {
@@ -373,17 +302,6 @@ impl Trends {
 /// Whether a reading is younger than three of its periods, as everywhere.
 fn fresh(at: Option<Stamp>, now: Stamp, every: Duration) -> bool {
     at.is_some_and(|at| now.since(at) <= every.saturating_mul(3))
-}
-
-fn amount(slope: f64, step: f64) -> String {
-    const GIB: f64 = 1_073_741_824.0;
-    if slope >= step {
-        format!("grows {:.1} GiB/min", slope / GIB)
-    } else if slope <= -step {
-        format!("falls {:.1} GiB/min", -slope / GIB)
-    } else {
-        "does not grow".to_owned()
-    }
 }
 
 /// Whether a rate of reads is one that counts as movement.

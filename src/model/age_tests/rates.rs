@@ -1,0 +1,32 @@
+//! Rates of a load that follows another, told by who saw both and by who came between them.
+
+use super::*;
+
+/// Tells of memory in use on the head, in GiB.
+fn used(console: &mut Console, second: u64, gib: u64) {
+    let memory = MemoryFacts {
+        total: Bytes(120 << 30),
+        available: Bytes((120 - gib) << 30),
+        ..MemoryFacts::default()
+    };
+    console.tell(second, Source::Node(HEAD), EventKind::Facts(Facts::Memory(memory)));
+}
+
+#[test]
+fn a_load_is_told_the_same_by_who_saw_the_end_of_the_one_before() {
+    for comes in [650, 705] {
+        let mut console = Console::comes(comes, 0);
+        // The old server's memory goes back shortly before the new one begins.
+        for second in (comes + 2..=702).step_by(2) {
+            used(&mut console, second, if second < 700 { 107 } else { 7 });
+        }
+        console.line(707, 706, LineFact::NewStart);
+        for second in (708..=714).step_by(2) {
+            used(&mut console, second, 7 + (second - 708));
+        }
+        let judged = judge(&console.state, None, console.state.now.stamp).unwrap();
+        let head = console.state.config.node_name(HEAD).to_owned();
+        let rate = judged.evidence.iter().find(|told| told.contains("memory on"));
+        assert_eq!(rate, Some(&format!("memory on {head} grows 60.0 GiB/min")), "{comes}");
+    }
+}

@@ -1,0 +1,61 @@
+//! What is told of a reading that grows and falls.
+
+use super::*;
+
+/// A gibibyte, in MiB.
+const GIB: u64 = 1024;
+
+/// What is said of memory, of a load that began then, after looks at MiB in use two seconds apart.
+fn told(used: &[u64], began: Option<u64>) -> Option<String> {
+    let mut trends = Trends::default();
+    let mut now = Stamp(0);
+    for (turn, used) in (0..).zip(used) {
+        now = Stamp(turn * 2000);
+        let facts = MemoryFacts {
+            total: Bytes::from_mib(120 * GIB),
+            available: Bytes::from_mib(120 * GIB - used),
+            ..MemoryFacts::default()
+        };
+        trends.memory(&facts, now);
+    }
+    let mut seen = trends.seen(now, began.map(Stamp)).into_iter();
+    seen.find(|s| s.signal == Signal::Memory).map(|s| s.text)
+}
+
+#[test]
+fn the_end_of_the_server_before_is_no_rate_of_a_load() {
+    // The old server's memory goes back at 2 s, the new one begins at 6 s.
+    let used = [107 * GIB, 7680, 7680, 7680, 9000, 11_000, 13_000];
+    let began = Some(6000);
+    let grows = "grows 52.0 GiB/min";
+    assert_eq!(told(&used, began).as_deref(), Some(grows));
+    let once = "was read once since the load began";
+    assert_eq!(told(&used[..4], began).as_deref(), Some(once));
+    let not = "was not read since the load began";
+    assert_eq!(told(&used[..3], began).as_deref(), Some(not));
+    // It is a fall where nobody knows of a load that began since.
+    assert_eq!(told(&used[..3], None).as_deref(), Some("falls 1492.5 GiB/min"));
+}
+
+#[test]
+fn a_rate_is_of_some_looks_and_not_of_the_minute() {
+    // Half a minute of nothing, then 1.5 GiB with each look.
+    let mut used = vec![7680; 15];
+    used.extend((1..=6).map(|turn| 7680 + turn * 1536));
+    assert_eq!(told(&used, None).as_deref(), Some("grows 45.0 GiB/min"));
+    assert_eq!(told(&used, Some(0)).as_deref(), Some("grows 45.0 GiB/min"));
+}
+
+#[test]
+fn what_stands_still_after_it_has_grown_says_over_what_time_it_grew() {
+    let mut used = vec![7680, 9216, 10_752];
+    used.extend([10_752; 8]);
+    let lately = "has grown 3.0 GiB in the last minute";
+    assert_eq!(told(&used, None).as_deref(), Some(lately));
+    let since = "has grown 3.0 GiB since the load began";
+    assert_eq!(told(&used, Some(0)).as_deref(), Some(since));
+    assert_eq!(told(&used, Some(4000)).as_deref(), Some("does not grow"));
+    // What a host takes beside, for some seconds, is no rate.
+    used.extend([10_752 + 80; 2]);
+    assert_eq!(told(&used, Some(4000)).as_deref(), Some("does not grow"));
+}
