@@ -6,6 +6,13 @@ use serde::Serialize;
 
 use crate::domain::load::{EarlierLoad, Stage};
 
+/// Share of the longest time that a stage took in earlier loads by which it may take longer before its end is not known any more: no two loads take the
+/// same time to the second.
+const OVER_SHARE: f64 = 0.2;
+
+/// The same at least: of a stage of some seconds the share is less than its lines are late.
+const OVER_LEAST: Duration = Duration::from_secs(5);
+
 /// What a time left is known from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -99,8 +106,10 @@ fn from_earlier(now: Now, earlier: &[EarlierLoad]) -> Result<Eta, &'static str> 
         .map(|load| load.took(now.stage))
         .max()
         .unwrap_or_default();
-    // A stage that takes longer than it ever did may end in a moment, or not at all: what follows it is no answer.
-    if now.share.is_none() && now.took.is_some_and(|took| took > longest) && longest > Duration::ZERO {
+    // A stage that takes far longer than it ever did may end in a moment, or not at all: what follows it is no answer. Until then it is due, and what
+    // follows it is what is left.
+    let due = longest.saturating_add(longest.mul_f64(OVER_SHARE).max(OVER_LEAST));
+    if now.share.is_none() && now.took.is_some_and(|took| took > due) && longest > Duration::ZERO {
         return Err("this stage takes longer than in earlier loads");
     }
     let basis = Basis::EarlierLoads(earlier.len());
@@ -177,10 +186,25 @@ mod tests {
         let left = |took| eta(now(Stage::Compile, took, None, None), &earlier);
         assert_eq!(left(15).unwrap().text(), "about 1 min left, from 1 earlier load");
         assert_eq!(left(15).unwrap().left, Duration::from_secs(65));
-        assert_eq!(left(61), Err("this stage takes longer than in earlier loads"));
         // A stage that earlier loads did not have.
         let download = eta(now(Stage::Download, 500, None, None), &earlier).unwrap();
         assert_eq!(download.left, Duration::from_secs(380));
+    }
+
+    #[test]
+    fn a_stage_that_is_over_its_earlier_time_is_due_for_a_share_of_it() {
+        let earlier = [load(300, 60, 20)];
+        let left = |stage, took| eta(now(stage, took, None, None), &earlier).map(|eta| eta.text());
+        let after = Ok("about 20 s left, from 1 earlier load".to_owned());
+        for took in [60, 61, 72] {
+            assert_eq!(left(Stage::Compile, took), after, "{took}");
+        }
+        let longer = Err("this stage takes longer than in earlier loads");
+        assert_eq!(left(Stage::Compile, 73), longer);
+        // Nothing comes after the last one; it is short, and has some seconds all the same.
+        let moment = Ok("a moment left, from 1 earlier load".to_owned());
+        assert_eq!(left(Stage::Warmup, 25), moment);
+        assert_eq!(left(Stage::Warmup, 26), longer);
     }
 
     #[test]
