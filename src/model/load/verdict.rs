@@ -245,7 +245,10 @@ fn looked(case: &Case, since: Stamp, now: Stamp) -> String {
         [one] => (*one).to_owned(),
         [most @ .., last] => format!("{} and {last}", most.join(", ")),
     };
-    format!("looked at for {}, judged by {by}", human(now.since(since)))
+    // A look that has just begun is told in whole seconds, like every other.
+    let seconds = now.since(since).as_millis().div_ceil(1000).max(1);
+    let looked = Duration::from_secs(u64::try_from(seconds).unwrap_or(u64::MAX));
+    format!("looked at for {}, judged by {by}", human(looked))
 }
 
 fn verdict(case: &Case, told: When, moved: When, now: Stamp) -> Verdict {

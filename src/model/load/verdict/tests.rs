@@ -241,3 +241,17 @@ proptest! {
         prop_assert!(judged.advice.is_none() || now - last >= 600);
     }
 }
+
+#[test]
+fn a_look_that_has_just_begun_is_told_in_whole_seconds() {
+    for (ms, told) in [(0, "1 s"), (697, "1 s"), (1000, "1 s"), (1001, "2 s"), (9600, "10 s")] {
+        let mut found = case(Stage::Weights);
+        found.line_at = None;
+        found.since = When::found(at(100));
+        found.signals = vec![still()];
+        let judged = judge(&found, Stamp(100_000 + ms));
+        assert_eq!(judged.verdict, Verdict::Early { since: at(100) });
+        let evidence = format!("looked at for {told}, judged by its log and memory");
+        assert_eq!(judged.evidence, [evidence], "{ms}");
+    }
+}
