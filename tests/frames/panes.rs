@@ -613,6 +613,15 @@ fn a_load_says_how_it_goes_and_how_long_it_takes_and_from_what() {
         "{seen}"
     );
     assert!(seen.contains("58 % inferred") && seen.contains("progressing"), "{seen}");
+    // The line on top says so as well, of a time that is not the server's, however little room it has.
+    for size in [(200, 60), (120, 40), (80, 24), (40, 12)] {
+        let seen = shot(&state, &LogWindows::default(), size).text();
+        let top = seen.lines().find(|line| line.contains("weights 25/41"));
+        assert!(
+            top.is_some_and(|top| top.contains("5 min of it left")),
+            "{size:?} {seen}"
+        );
+    }
     let stage = |stage, minutes: u64| (stage, Duration::from_secs(minutes * 60));
     state.earlier = vec![EarlierLoad {
         key: "k".into(),

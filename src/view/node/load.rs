@@ -210,10 +210,13 @@ pub(in crate::view) fn whole<'a>(scene: &Scene<'a>, row: &mut Row<'a>) {
         row.put(2, judged.verdict.text(now), tone(look, &judged.verdict));
     }
     if let Ok(eta) = loading::time_left(state, now) {
-        row.put(2, format!("{} left", eta::about(eta.left)), look.text());
-        if let Basis::Rate(stage) = eta.basis {
-            row.put(5, format!(" of {}", stage.word()), look.text()).tight();
-        }
+        let about = eta::about(eta.left);
+        // A rate says when the stage beside it is done, and not when the server answers: the words for that never go without the time.
+        let text = match eta.basis {
+            Basis::EarlierLoads(_) => format!("{about} left"),
+            Basis::Rate(_) => format!("{} of it left", about.trim_start_matches("about ")),
+        };
+        row.put(2, text, look.text());
     }
 }
 
