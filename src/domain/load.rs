@@ -1,10 +1,11 @@
 //! Loading a model: what an engine's log lines say about it.
 
+use std::cmp::Reverse;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::time::Wall;
+use super::time::{Wall, millis};
 use super::units::Bytes;
 
 /// Stages of a start, in the order in which they come. The first two and the last are never in a log: they are seen from outside.
@@ -162,6 +163,42 @@ impl EarlierLoad {
             .map(|(_, took)| *took)
             .sum()
     }
+
+    /// From its first stage's beginning to its end, in milliseconds since 1970.
+    fn span(&self) -> (u64, u64) {
+        let all = self.stages.iter().map(|(_, took)| millis(*took));
+        let took = all.fold(0, u64::saturating_add);
+        (self.ended.0.saturating_sub(took), self.ended.0)
+    }
+
+    /// Whether both are records of one load: a cluster loads a model once at a time, so that two whose times overlap were written by two who watched it.
+    #[must_use]
+    pub fn same(&self, other: &Self) -> bool {
+        let ((from, to), (other_from, other_to)) = (self.span(), other.span());
+        self.key == other.key && ((from < other_to && other_from < to) || to == other_to)
+    }
+
+    /// How much of the load its record holds: its stages, then the time before the last of them. The last one ends when somebody gets an answer: of those who
+    /// saw as much the first one knows best when that was.
+    fn saw(&self) -> (usize, u64, Reverse<Wall>) {
+        let (from, to) = self.span();
+        let last = self.stages.last().map_or(0, |(_, took)| millis(*took));
+        let before = to.saturating_sub(from).saturating_sub(last);
+        (self.stages.len(), before, Reverse(self.ended))
+    }
+}
+
+/// Adds a record to those of earlier loads. Of one load the record stays that saw more of it. Oldest first.
+pub fn add(loads: &mut Vec<EarlierLoad>, mut load: EarlierLoad) {
+    loads.retain(|other| {
+        let same = other.same(&load);
+        if same && other.saw() >= load.saw() {
+            load = other.clone();
+        }
+        !same
+    });
+    let after = loads.iter().take_while(|other| other.ended <= load.ended).count();
+    loads.insert(after, load);
 }
 
 /// How NCCL moves data.
@@ -172,4 +209,62 @@ pub enum Transport {
     Ib,
     /// `via NET/Socket`: TCP, slow.
     Socket,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A load that ended then, with stages of so many seconds.
+    fn load(ended_s: u64, took: &[u64]) -> EarlierLoad {
+        let stages = [Stage::Starting, Stage::Weights, Stage::Warmup, Stage::Listening];
+        EarlierLoad {
+            key: "a".to_owned(),
+            model: String::new(),
+            ended: Wall(ended_s * 1000),
+            stages: stages
+                .into_iter()
+                .zip(took.iter().map(|s| Duration::from_secs(*s)))
+                .collect(),
+        }
+    }
+
+    fn added(loads: &[EarlierLoad]) -> Vec<EarlierLoad> {
+        let mut all = Vec::new();
+        for load in loads {
+            add(&mut all, load.clone());
+        }
+        all
+    }
+
+    #[test]
+    fn of_one_load_that_several_watched_the_record_stays_that_saw_most() {
+        let (most, less, late) = (load(1000, &[5, 30, 2, 1]), load(999, &[5, 30, 2]), load(1000, &[9]));
+        let next = load(1100, &[5, 30, 2]);
+        for order in [
+            [&most, &less, &late, &next],
+            [&next, &late, &less, &most],
+            [&less, &next, &most, &late],
+        ] {
+            assert_eq!(
+                added(&order.map(Clone::clone)),
+                [most.clone(), next.clone()],
+                "{order:?}"
+            );
+        }
+        let longer = load(1001, &[6, 30, 2, 1]);
+        assert_eq!(added(&[most.clone(), longer.clone()]), [longer]);
+        // The answer was seen later, or seen again.
+        let again = load(4600, &[5, 30, 2, 3601]);
+        assert_eq!(added(&[most.clone(), again.clone()]), added(&[again, most.clone()]));
+        let earlier = added(&[load(4600, &[5, 30, 2, 3601]), most.clone()]);
+        assert_eq!(earlier, std::slice::from_ref(&most));
+        // One after the other, and at the same time on another cluster.
+        assert_eq!(added(&[load(1000, &[9]), load(1009, &[9])]).len(), 2);
+        let mut other = most.clone();
+        other.key = "b".to_owned();
+        assert_eq!(added(&[most.clone(), other]).len(), 2);
+        // Seen for no time at all: the same end is the same load.
+        assert_eq!(added(&[load(7, &[]), load(7, &[])]), [load(7, &[])]);
+    }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::domain::intent::Action;
-use crate::domain::load::{EarlierLoad, Stage};
+use crate::domain::load::{self, EarlierLoad, Stage};
 use crate::domain::time::millis;
 use crate::domain::{Stamp, Wall, When};
 use crate::plan::StepKind;
@@ -37,10 +37,9 @@ pub(super) fn finished(state: &mut State, now: Stamp, wall: Wall) -> Option<Earl
         ended: wall,
         stages: load.entered.iter().zip(ends).map(took).collect(),
     };
-    if state.earlier.len() >= EARLIER {
-        state.earlier.remove(0);
-    }
-    state.earlier.push(finished.clone());
+    load::add(&mut state.earlier, finished.clone());
+    let old = state.earlier.len().saturating_sub(EARLIER);
+    state.earlier.drain(..old);
     Some(finished)
 }
 

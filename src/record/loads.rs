@@ -1,6 +1,6 @@
 //! How long earlier loads took: one small file, `loads.json`, that holds the latest of them.
 
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::domain::Wall;
-use crate::domain::load::{EarlierLoad, Stage};
+use crate::domain::load::{self, EarlierLoad, Stage};
 use crate::domain::time::millis;
 
 use super::atomic;
@@ -25,6 +25,12 @@ const MODEL: usize = 200;
 /// The format that this program writes. A file of a newer one is left alone.
 const VERSION: u32 = 1;
 
+/// How often another console's turn at the file is waited for, and the wait between two times. A turn takes milliseconds.
+const TRIES: u32 = 40;
+
+/// See [`TRIES`].
+const TRY_AGAIN: Duration = Duration::from_millis(50);
+
 #[derive(Debug, Serialize, Deserialize)]
 struct Stored {
     version: u32,
@@ -38,6 +44,30 @@ struct Load {
     model: String,
     ended_ms: u64,
     stages: Vec<(Stage, u64)>,
+}
+
+impl From<Load> for EarlierLoad {
+    fn from(load: Load) -> Self {
+        let took = |(stage, ms)| (stage, Duration::from_millis(ms));
+        Self {
+            key: load.key,
+            model: load.model,
+            ended: Wall(load.ended_ms),
+            stages: load.stages.into_iter().map(took).collect(),
+        }
+    }
+}
+
+impl From<EarlierLoad> for Load {
+    fn from(load: EarlierLoad) -> Self {
+        let took = |(stage, took)| (stage, millis(took));
+        Self {
+            key: load.key,
+            model: load.model.chars().take(MODEL).collect(),
+            ended_ms: load.ended.0,
+            stages: load.stages.into_iter().map(took).collect(),
+        }
+    }
 }
 
 /// The latest `most` loads with this key, oldest first. Where there is no file there are none.
@@ -58,27 +88,18 @@ pub fn loads_of(bytes: &[u8], key: &str, most: usize) -> Result<Vec<EarlierLoad>
     Ok(latest(stored, key, most))
 }
 
-fn latest(stored: Vec<Load>, key: &str, most: usize) -> Vec<EarlierLoad> {
-    let mut loads: Vec<EarlierLoad> = stored
-        .into_iter()
-        .filter(|load| load.key == key)
-        .map(|load| EarlierLoad {
-            key: load.key,
-            model: load.model,
-            ended: Wall(load.ended_ms),
-            stages: load
-                .stages
-                .into_iter()
-                .map(|(stage, ms)| (stage, Duration::from_millis(ms)))
-                .collect(),
-        })
-        .collect();
+/// An older program wrote down what it saw of a load beside what another one saw of it: one of them counts.
+fn latest(stored: Vec<EarlierLoad>, key: &str, most: usize) -> Vec<EarlierLoad> {
+    let mut loads = Vec::new();
+    for load in stored.into_iter().filter(|load| load.key == key) {
+        load::add(&mut loads, load);
+    }
     let old = loads.len().saturating_sub(most);
     loads.split_off(old)
 }
 
 /// Adds a load to the file, whose directory is made when it is not there, and leaves out the oldest beyond [`LOADS`]. A file that is no such file any more is
-/// written anew; one of a newer program stays as it is.
+/// written anew; one of a newer program stays as it is. Of a load that another console has written too, the record stays that saw more of it.
 ///
 /// # Errors
 /// When the file cannot be written, or is of a newer program.
@@ -89,37 +110,46 @@ pub async fn keep_load(file: PathBuf, load: EarlierLoad) -> io::Result<()> {
 }
 
 fn keep(file: &Path, load: EarlierLoad) -> io::Result<()> {
-    let mut loads = match read(file) {
-        Ok(loads) => loads,
-        Err(Bad::Newer(version)) => return Err(io::Error::other(Bad::Newer(version).to_string())),
-        Err(Bad::Unreadable(why)) => return Err(io::Error::other(why)),
-        Err(Bad::Broken(_)) => Vec::new(),
-    };
-    loads.push(Load {
-        key: load.key,
-        model: load.model.chars().take(MODEL).collect(),
-        ended_ms: load.ended.0,
-        stages: load
-            .stages
-            .into_iter()
-            .map(|(stage, took)| (stage, millis(took)))
-            .collect(),
-    });
-    let old = loads.len().saturating_sub(LOADS);
-    let loads = loads.split_off(old);
-    let stored = Stored {
-        version: VERSION,
-        loads,
-    };
-    let mut text = serde_json::to_string_pretty(&stored)?;
-    text.push('\n');
     let directory = file.parent().unwrap_or(Path::new("."));
     let name = file
         .file_name()
         .and_then(|n| n.to_str())
         .ok_or_else(|| io::Error::other("no file name"))?;
     atomic::make_directory(directory)?;
+    let _turn = turn(directory);
+    let stored = match read(file) {
+        Ok(loads) => loads,
+        Err(Bad::Newer(version)) => return Err(io::Error::other(Bad::Newer(version).to_string())),
+        Err(Bad::Unreadable(why)) => return Err(io::Error::other(why)),
+        Err(Bad::Broken(_)) => Vec::new(),
+    };
+    let mut loads = Vec::new();
+    for load in stored.into_iter().chain([load]) {
+        load::add(&mut loads, load);
+    }
+    let old = loads.len().saturating_sub(LOADS);
+    let loads = loads.split_off(old);
+    let stored = Stored {
+        version: VERSION,
+        loads: loads.into_iter().map(Load::from).collect(),
+    };
+    let mut text = serde_json::to_string_pretty(&stored)?;
+    text.push('\n');
     atomic::replace(directory, name, text.as_bytes())
+}
+
+/// Waits until no other console is between reading the file and writing it, and holds the others off for as long as what it gives lives. The lock is on the
+/// directory, so that nothing is left of it. Without it, where it cannot be had or does not come free, the load is written all the same.
+fn turn(directory: &Path) -> Option<File> {
+    let open = File::open(directory).ok()?;
+    for _ in 0..TRIES {
+        match open.try_lock() {
+            Ok(()) => return Some(open),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(TRY_AGAIN),
+            Err(TryLockError::Error(_)) => return None,
+        }
+    }
+    None
 }
 
 /// Why a file gives no loads.
@@ -133,7 +163,7 @@ enum Bad {
     Broken(String),
 }
 
-fn read(file: &Path) -> Result<Vec<Load>, Bad> {
+fn read(file: &Path) -> Result<Vec<EarlierLoad>, Bad> {
     let mut bytes = Vec::new();
     match File::open(file) {
         Ok(open) => open
@@ -146,7 +176,7 @@ fn read(file: &Path) -> Result<Vec<Load>, Bad> {
     parse(&bytes)
 }
 
-fn parse(bytes: &[u8]) -> Result<Vec<Load>, Bad> {
+fn parse(bytes: &[u8]) -> Result<Vec<EarlierLoad>, Bad> {
     if bytes.len() as u64 > MOST {
         return Err(Bad::Broken(format!("longer than {MOST} bytes")));
     }
@@ -161,7 +191,7 @@ fn parse(bytes: &[u8]) -> Result<Vec<Load>, Bad> {
         return Err(Bad::Newer(version));
     }
     let stored: Stored = serde_json::from_slice(bytes).map_err(broken)?;
-    Ok(stored.loads)
+    Ok(stored.loads.into_iter().map(EarlierLoad::from).collect())
 }
 
 #[cfg(test)]
@@ -170,11 +200,14 @@ mod tests {
 
     use super::*;
 
+    const HOUR: u64 = 3_600_000;
+
+    /// The load that ended so many hours after 1970.
     fn load(key: &str, ended: u64) -> EarlierLoad {
         EarlierLoad {
             key: key.into(),
             model: "tiny".into(),
-            ended: Wall(ended),
+            ended: Wall(ended * HOUR),
             stages: vec![
                 (Stage::Starting, Duration::from_millis(1500)),
                 (Stage::KvCache, Duration::from_secs(60)),
@@ -196,17 +229,48 @@ mod tests {
     }
 
     #[test]
+    fn a_load_that_several_consoles_watched_counts_once_also_in_a_file_that_has_it_twice() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("loads.json");
+        let mut later = load("a", 1);
+        later.ended = Wall(HOUR + 1057);
+        later.stages[0].1 += Duration::from_millis(1054);
+        let twice = Stored {
+            version: VERSION,
+            loads: [load("a", 1), later.clone(), load("a", 2)].map(Load::from).into(),
+        };
+        fs::write(&file, serde_json::to_string(&twice).unwrap()).unwrap();
+        assert_eq!(earlier_loads(&file, "a", 5), Ok(vec![later.clone(), load("a", 2)]));
+        keep(&file, load("a", 1)).unwrap();
+        assert_eq!(read(&file), Ok(vec![later, load("a", 2)]));
+    }
+
+    #[test]
+    fn consoles_that_write_at_once_lose_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("state/loads.json");
+        std::thread::scope(|all| {
+            for ended in 1..=8 {
+                let file = &file;
+                all.spawn(move || keep(file, load("a", ended)).unwrap());
+            }
+        });
+        let expected: Vec<_> = (1..=8).map(|ended| load("a", ended)).collect();
+        assert_eq!(earlier_loads(&file, "a", 9), Ok(expected));
+    }
+
+    #[test]
     fn only_so_many_are_kept_and_they_fit_what_is_read() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("loads.json");
         let mut long = load("a", 0);
         long.model = "x".repeat(9999);
         for ended in 0..LOADS as u64 + 3 {
-            long.ended = Wall(ended);
+            long.ended = Wall(ended * HOUR);
             keep(&file, long.clone()).unwrap();
         }
         let all = earlier_loads(&file, "a", usize::MAX).unwrap();
-        assert_eq!((all.len(), all[0].ended), (LOADS, Wall(3)));
+        assert_eq!((all.len(), all[0].ended), (LOADS, Wall(3 * HOUR)));
     }
 
     #[test]
