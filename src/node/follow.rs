@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use crate::config::types::{Config, LogPlace};
 use crate::diagnose::{Matcher, Rules};
 use crate::domain::command::{Command, Exit};
-use crate::domain::container::{ContainerFacts, ContainerState};
+use crate::domain::container::{Container, ContainerFacts, ContainerState};
 use crate::domain::event::{CommandDone, CommandStart, EventKind, Purpose};
 use crate::domain::logs::{LogChoice, LogFlow, LogSource};
 use crate::domain::{NodeId, Role, Source, Stamp};
@@ -17,7 +17,7 @@ use crate::probe::logs::{Follower, Place};
 use crate::probe::ray_logs;
 use crate::ssh::{self, Session};
 
-use super::log_end::{Known, tell_end};
+use super::log_end::{Known, Life, Told, tell_end};
 use super::log_reader::Reader;
 use super::task::NodeSetup;
 
@@ -56,19 +56,36 @@ pub(super) struct Watched {
 /// A container as the follower needs it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Chosen {
-    id: String,
-    name: String,
+    life: Life,
     runs: bool,
+}
+
+impl Chosen {
+    fn of(container: &Container) -> Self {
+        let started = container.started().map(|at| at.as_nanosecond());
+        Self {
+            life: Life {
+                id: container.id.clone(),
+                name: container.name.clone(),
+                started: started.and_then(|at| u64::try_from(at).ok()),
+                exit: match container.state {
+                    ContainerState::Exited { code, oom } => Some((code, oom)),
+                    ContainerState::Created
+                    | ContainerState::Running
+                    | ContainerState::Paused
+                    | ContainerState::Restarting
+                    | ContainerState::Other(_) => None,
+                },
+            },
+            runs: container.state == ContainerState::Running,
+        }
+    }
 }
 
 impl Watched {
     pub(super) fn of(facts: &ContainerFacts, config: &Config, id: NodeId) -> Self {
         let wanted = config.node(id).and_then(|n| config.logs.of(n.role).wanted());
-        let chosen = wanted.and_then(|w| w.chosen(facts)).map(|c| Chosen {
-            id: c.id.clone(),
-            name: c.name.clone(),
-            runs: c.state == ContainerState::Running,
-        });
+        let chosen = wanted.and_then(|w| w.chosen(facts)).map(Chosen::of);
         let runs = |name: &&str| facts.named(name).is_some_and(|c| c.state == ContainerState::Running);
         let ray = [config.container.name.as_str()]
             .into_iter()
@@ -77,7 +94,7 @@ impl Watched {
         Self {
             seen: true,
             running: wanted.map_or(0, |w| w.running(facts)),
-            ray: ray.or_else(|| chosen.as_ref().filter(|c| c.runs).map(|c| c.name.clone())),
+            ray: ray.or_else(|| chosen.as_ref().filter(|c| c.runs).map(|c| c.life.name.clone())),
             chosen,
         }
     }
@@ -89,12 +106,10 @@ pub(super) struct NodeLog {
     pub(super) matcher: Matcher,
     /// Why it could not be followed, where that is the last thing that stands in it.
     refused: Option<String>,
-    /// The container whose log was read last: its id and its name.
-    pub(super) container: Option<(String, String)>,
-    /// When the last end that stands in the log was, in nanoseconds since 1970 by the node's clock.
-    pub(super) ended: Option<u64>,
-    /// Whether it stands in the log that the container is gone.
-    pub(super) gone: bool,
+    /// The container whose log was read last.
+    pub(super) container: Option<Life>,
+    /// The ends that stand in the log.
+    pub(super) told: Told,
     /// Times that a command of the user's own was run.
     times: u64,
     /// How it keeps up, as was told last.
@@ -114,8 +129,7 @@ impl NodeLog {
             matcher,
             refused: None,
             container: None,
-            ended: None,
-            gone: false,
+            told: Told::default(),
             times: 0,
             flow: LogFlow::default(),
         }
@@ -290,10 +304,10 @@ async fn next(
 
 /// Makes the follower that of the chosen container, and says in the log where another one's begins.
 async fn prepare(setup: &NodeSetup, role: Role, log: &mut NodeLog, chosen: Option<&Chosen>, before: &Watched) {
-    let place = place(&setup.config, role, chosen.map_or("", |c| c.name.as_str()));
+    let place = place(&setup.config, role, chosen.map_or("", |c| c.life.name.as_str()));
     let what = setup.masker.text(&place.words()).into_owned();
     if let Some(chosen) = chosen {
-        let same = log.container.as_ref().is_some_and(|(_, name)| *name == chosen.name);
+        let same = log.container.as_ref().is_some_and(|life| life.name == chosen.life.name);
         if !same {
             log.follower = Follower::new(place);
             if log.container.is_some() {
@@ -304,8 +318,7 @@ async fn prepare(setup: &NodeSetup, role: Role, log: &mut NodeLog, chosen: Optio
                 say(setup, log, &text).await;
             }
         }
-        log.gone = false;
-        log.container = Some((chosen.id.clone(), chosen.name.clone()));
+        log.container = Some(chosen.life.clone());
     } else if let LogPlace::Command(_) = setup.config.logs.of(role) {
         if log.times > 0 {
             say(
@@ -327,7 +340,7 @@ async fn left_own(
     mut watched: watch::Receiver<Watched>,
     mut choice: watch::Receiver<LogChoice>,
 ) {
-    let other = |w: &Watched| matches!((&w.chosen, chosen), (Some(now), Some(was)) if now.name != was.name);
+    let other = |w: &Watched| matches!((&w.chosen, chosen), (Some(now), Some(was)) if now.life.name != was.life.name);
     loop {
         let ray = *choice.borrow_and_update() == LogChoice::Ray && watched.borrow().ray.is_some();
         if ray || other(&watched.borrow_and_update()) {
@@ -521,8 +534,12 @@ mod tests {
         let watched = |runs| Watched {
             seen: true,
             chosen: Some(Chosen {
-                id: "c1".to_owned(),
-                name: "c".to_owned(),
+                life: Life {
+                    id: "c1".to_owned(),
+                    name: "c".to_owned(),
+                    started: Some(1),
+                    exit: None,
+                },
                 runs,
             }),
             ..Watched::default()

@@ -1,5 +1,6 @@
 //! How the container ended whose log was read last.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::domain::Source;
@@ -18,6 +19,70 @@ const ASKS: usize = 3;
 /// See [`ASKS`].
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 
+/// Ends that are remembered as told; the oldest goes first. A log goes back to a container that was followed before only where the newer ones are gone.
+const TOLD: usize = 16;
+
+/// A life of a container, as the node probe saw it last: from a start to an end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Life {
+    /// The container's full id.
+    pub(super) id: String,
+    /// Its name.
+    pub(super) name: String,
+    /// When it was started, in nanoseconds since 1970 by the node's clock.
+    pub(super) started: Option<u64>,
+    /// Its exit code and whether it ran out of memory, where it was seen ended.
+    pub(super) exit: Option<(i32, bool)>,
+}
+
+/// The ends that stand in a log: each life of a container has one.
+#[derive(Debug, Default)]
+pub(super) struct Told(VecDeque<ToldEnd>);
+
+/// An end that stands in a log.
+#[derive(Debug)]
+struct ToldEnd {
+    id: String,
+    /// Of the life that was known then; it may have been over for a while.
+    started: Option<u64>,
+    /// When it was, in nanoseconds since 1970 by the node's clock; `None` where the engine did not know.
+    at: Option<u64>,
+}
+
+impl Told {
+    /// Whether the end of this life stands there. `at`: when Docker says that its container ended last, where it says so.
+    ///
+    /// What is told later of the same life, by an engine that has forgotten the end meanwhile or remembers it again, is not another end.
+    fn has(&self, life: &Life, at: Option<u64>) -> bool {
+        self.0
+            .iter()
+            .filter(|told| told.id == life.id)
+            .any(|told| match (told.at, at) {
+                // A container that was started again may have been seen only before that.
+                (Some(told), Some(at)) => at <= told,
+                (Some(at), None) => told.started == life.started || life.started.is_some_and(|started| started <= at),
+                (None, _) => told.started == life.started,
+            })
+    }
+
+    /// Whether it stands there that nobody knows when this life ended: no answer adds to that.
+    fn unknown(&self, life: &Life) -> bool {
+        let of_it = |told: &ToldEnd| told.id == life.id && told.started == life.started && told.at.is_none();
+        self.0.iter().any(of_it)
+    }
+
+    fn add(&mut self, life: &Life, at: Option<u64>) {
+        if self.0.len() >= TOLD {
+            self.0.pop_front();
+        }
+        self.0.push_back(ToldEnd {
+            id: life.id.clone(),
+            started: life.started,
+            at,
+        });
+    }
+}
+
 /// What is known of a container's end before Docker is asked how it was.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Known {
@@ -31,19 +96,19 @@ pub(super) enum Known {
 
 /// Asks Docker how the container ended whose log was read last, and says so in the log; nothing where it did not end.
 pub(super) async fn tell_end(setup: &NodeSetup, session: &Session, log: &mut NodeLog, before: Known) {
-    let Some((id, name)) = log.container.clone().filter(|_| !log.gone) else {
+    let Some(life) = log.container.clone().filter(|life| !log.told.unknown(life)) else {
         return;
     };
-    let mut end = ask_end(setup, session, &id).await;
-    let mut told = end.is_some_and(|end| Some(end.at) <= log.ended);
+    let mut end = ask_end(setup, session, &life).await;
+    let mut told = log.told.has(&life, end.map(|e| e.at));
     // A log ends a moment before the engine tells of the container's end.
     for _ in 1..ASKS {
         if before != Known::Perhaps || (end.is_some() && !told) {
             break;
         }
         tokio::time::sleep(ASK_AGAIN).await;
-        end = ask_end(setup, session, &id).await;
-        told = end.is_some_and(|end| Some(end.at) <= log.ended);
+        end = ask_end(setup, session, &life).await;
+        told = log.told.has(&life, end.map(|e| e.at));
     }
     let runs = match before {
         Known::Ended => false,
@@ -53,13 +118,14 @@ pub(super) async fn tell_end(setup: &NodeSetup, session: &Session, log: &mut Nod
     if told || runs {
         return;
     }
-    log.gone = end.is_none();
-    log.ended = end.map(|e| e.at).or(log.ended);
+    log.told.add(&life, end.map(|e| e.at));
+    // The engine forgets its events before it forgets the container.
+    let exit = life.exit.filter(|_| end.is_none());
     let end = ContainerEnd {
-        id,
-        name,
-        code: end.and_then(|e| e.code),
-        oom: end.is_some_and(|e| e.oom),
+        id: life.id,
+        name: life.name,
+        code: end.and_then(|e| e.code).or(exit.map(|(code, _)| code)),
+        oom: end.map_or(exit.is_some_and(|(_, oom)| oom), |e| e.oom),
         available: None,
     };
     let text = format!("… {} ended {}", end.name, end.words());
@@ -68,8 +134,9 @@ pub(super) async fn tell_end(setup: &NodeSetup, session: &Session, log: &mut Nod
     setup.feed.send(Source::Node(setup.id), kind).await;
 }
 
-async fn ask_end(setup: &NodeSetup, session: &Session, id: &str) -> Option<ends::End> {
-    let command = ends::command(&setup.config.container.docker, id, setup.config.limits.command);
+/// The last end of this life or of one after it.
+async fn ask_end(setup: &NodeSetup, session: &Session, life: &Life) -> Option<ends::End> {
+    let command = ends::command(&setup.config.container.docker, &life.id, setup.config.limits.command);
     let output = exec::run(
         Some(session.clone()),
         &setup.feed,
@@ -81,5 +148,54 @@ async fn ask_end(setup: &NodeSetup, session: &Session, id: &str) -> Option<ends:
         Ok(None),
     )
     .await;
-    ends::parse(&output)
+    ends::parse(&output).filter(|end| life.started.is_none_or(|started| started <= end.at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn life(id: &str, started: u64) -> Life {
+        Life {
+            id: id.to_owned(),
+            name: "c".to_owned(),
+            started: Some(started),
+            exit: None,
+        }
+    }
+
+    #[test]
+    fn each_life_of_a_container_has_one_end() {
+        let mut told = Told::default();
+        assert!(!told.has(&life("a", 10), None) && !told.has(&life("a", 10), Some(20)));
+        told.add(&life("a", 10), Some(20));
+        // Stopped, then removed: the engine tells the same end, or knows nothing of it any more.
+        assert!(told.has(&life("a", 10), Some(20)) && told.has(&life("a", 10), None));
+        // It was started again: its next end is another one, also where the new start was not seen yet.
+        assert!(!told.has(&life("a", 30), None) && !told.has(&life("a", 30), Some(40)));
+        assert!(!told.has(&life("a", 10), Some(40)));
+        told.add(&life("a", 10), Some(40));
+        assert!(told.has(&life("a", 30), Some(40)) && told.has(&life("a", 30), None));
+        // Another container of that name.
+        assert!(!told.has(&life("b", 10), None) && !told.has(&life("b", 10), Some(15)));
+    }
+
+    #[test]
+    fn an_end_that_nobody_knew_is_not_told_again_when_it_is_known() {
+        let mut told = Told::default();
+        told.add(&life("a", 10), None);
+        assert!(told.unknown(&life("a", 10)) && !told.unknown(&life("a", 30)));
+        assert!(told.has(&life("a", 10), None) && told.has(&life("a", 10), Some(20)));
+        assert!(!told.has(&life("a", 30), None) && !told.has(&life("a", 30), Some(40)));
+    }
+
+    #[test]
+    fn only_the_latest_ends_are_remembered() {
+        let mut told = Told::default();
+        for started in 0..40 {
+            told.add(&life("a", started * 10), Some(started * 10 + 5));
+        }
+        assert_eq!(told.0.len(), TOLD);
+        assert!(told.has(&life("a", 390), None) && !told.has(&life("a", 400), None));
+    }
 }

@@ -494,6 +494,12 @@ mod tests {
         assert_eq!(ask(&mut w, 0, "rm v", 3).2, 1, "a running container is not removed");
         assert_eq!(ask(&mut w, 0, "stop -t 10 v", 4), ("v\n".into(), String::new(), 0));
         assert_eq!(ask(&mut w, 0, "rm v", 8).2, 0);
+        let events = crate::probe::ends::command("docker", id.trim(), Duration::ZERO).line();
+        let events = ask(&mut w, 0, events.trim_start_matches("docker "), 9);
+        assert!(
+            events.0.ends_with("000000000 die 0\n"),
+            "its end is remembered: {events:?}"
+        );
         assert_eq!(
             ask(&mut w, 0, "stop v", 9).1,
             "Error response from daemon: No such container: v\n"

@@ -39,7 +39,7 @@ pub fn files(world: &World, container: &Container, now: Moment) -> Answer {
     }
 }
 
-/// The end of a container, for `docker events` as [`ends::command`] asks; nothing where it runs.
+/// The end of a container, for `docker events` as [`ends::command`] asks; nothing where it runs. A removed one's is remembered.
 pub fn events(world: &World, node: usize, words: &[String], now: Moment) -> Answer {
     let id = words.iter().rev().find_map(|w| w.strip_prefix("container="));
     let asked = id.map(|id| ends::command("docker", id, std::time::Duration::ZERO).line());
@@ -49,8 +49,8 @@ pub fn events(world: &World, node: usize, words: &[String], now: Moment) -> Answ
     let ended = world
         .hosts
         .get(node)
-        .and_then(|h| h.containers.iter().find(|c| Some(c.id.as_str()) == id))
-        .and_then(|c| c.end)
+        .zip(id)
+        .and_then(|(host, id)| host.end(id))
         .filter(|end| end.at <= now);
     let text = ended.map(|end| format!("{}000000000 die {}\n", world.calendar.unix_seconds(end.at), end.code));
     Answer::now(text.unwrap_or_default(), "", 0)

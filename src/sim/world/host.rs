@@ -1,6 +1,6 @@
 //! One simulated node: its images and its containers.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use sha2::{Digest as _, Sha256};
 
@@ -108,6 +108,8 @@ pub struct Host {
     pub images: BTreeMap<String, Image>,
     /// Containers, the newest first, as `docker ps` lists them.
     pub containers: Vec<Container>,
+    /// Ids and ends of containers that were removed, the latest last, which the engine remembers among its events.
+    pub gone: VecDeque<(String, End)>,
     /// Temperature of the GPU in degrees, and when it was that.
     pub heat: (f64, Moment),
     /// What it has read from its disk since its boot.
@@ -123,6 +125,9 @@ pub struct DiskReads {
     /// GiB that a rank of the present server has read.
     pub server: f64,
 }
+
+/// Ends of removed containers that are remembered: as many as the engine keeps events.
+pub const GONE: usize = 256;
 
 /// Interface of the fabric, as on the story's machines.
 pub const FABRIC_INTERFACE: &str = "enp1s0f1np1";
@@ -148,6 +153,7 @@ impl Host {
             external,
             images: BTreeMap::new(),
             containers: Vec::new(),
+            gone: VecDeque::new(),
             heat: (COOL, Moment::ZERO),
             read: DiskReads {
                 before: BOOT_GIB,
@@ -166,6 +172,12 @@ impl Host {
     /// A new container id.
     pub fn new_id(&mut self, name: &str) -> String {
         hex(&format!("{} {name} {}", self.name, self.pids), 64)
+    }
+
+    /// When and how the container of this id ended, also where it was removed since.
+    pub fn end(&self, id: &str) -> Option<End> {
+        let here = self.containers.iter().find(|c| c.id == id).and_then(|c| c.end);
+        here.or_else(|| self.gone.iter().find(|(gone, _)| gone == id).map(|(_, end)| *end))
     }
 
     /// The container of this name or id (a prefix of at least twelve digits will do).

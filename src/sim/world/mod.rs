@@ -267,8 +267,12 @@ impl World {
     /// Removes a container. The caller has checked that it does not run.
     pub fn remove(&mut self, node: usize, name: &str) {
         if let Some(host) = self.hosts.get_mut(node)
-            && let Some(id) = host.find(name).map(|c| c.id.clone())
+            && let Some((id, end)) = host.find(name).map(|c| (c.id.clone(), c.end))
         {
+            if host.gone.len() >= host::GONE {
+                host.gone.pop_front();
+            }
+            host.gone.extend(end.map(|end| (id.clone(), end)));
             host.containers.retain(|c| c.id != id);
         }
     }
