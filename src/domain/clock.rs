@@ -57,11 +57,14 @@ impl Written {
     };
 }
 
+/// The last second of the year 9999: what a clock shows beyond it is no time.
+const LATEST: u64 = 253_402_300_799;
+
 /// A time as `date +%s.%N` prints it, or without the fraction where the tool knows none, and how far it may be off for its fineness.
 #[must_use]
 pub fn read(text: &str) -> Option<(Wall, Duration)> {
     let (seconds, fraction) = text.trim().split_once('.').unwrap_or((text.trim(), ""));
-    let ms = seconds.parse::<u64>().ok()?.checked_mul(1000)?;
+    let ms = seconds.parse().ok().filter(|s: &u64| *s <= LATEST)?.checked_mul(1000)?;
     let digits: String = fraction.chars().take(3).collect();
     if digits.len() == 3
         && let Ok(fraction) = digits.parse::<u64>()
@@ -103,6 +106,8 @@ mod tests {
             ("1700000000.", Some((1_700_000_000_500, ms(500)))),
             ("", None),
             ("-5", None),
+            ("253402300799.0", Some((253_402_300_799_500, ms(500)))),
+            ("253402300800", None),
             ("99999999999999999999", None),
         ] {
             assert_eq!(read(text), read_as.map(|(wall, off)| (Wall(wall), off)), "{text}");

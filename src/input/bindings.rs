@@ -70,6 +70,7 @@ const SCROLL: &[Mode] = &[
     Mode::Panes,
     Mode::Plan,
     Mode::Test,
+    Mode::StopMenu,
     Mode::Run,
     Mode::Commands,
     Mode::Help,

@@ -1,9 +1,10 @@
 //! Every size draws without a panic, and says truly where it drew.
 
 use bringup::domain::command::Exit;
-use bringup::domain::intent::{Action, Mode, Pane};
+use bringup::domain::intent::{Action, Intent, Mode, Pane, Scroll};
 use bringup::domain::question::{Ask, Question};
 use bringup::domain::{HopId, QuestionId, Source};
+use bringup::input::{self, Chord};
 use bringup::log::LogWindows;
 use bringup::model::State;
 use proptest::prelude::*;
@@ -55,6 +56,11 @@ fn states() -> Vec<(State, LogWindows)> {
 fn check(state: &State, logs: &LogWindows, size: (u16, u16)) {
     let shot = shot(state, logs, size);
     let screen = Rect::new(0, 0, size.0, size.1);
+    let mode = state.screen.mode;
+    if shot.text().contains("j k scroll") {
+        let down = input::intent(mode, Chord::char('j'), None);
+        assert_eq!(down, Some(Intent::Scroll(Scroll::Lines(1))), "{mode:?} at {size:?}");
+    }
     for (pane, area) in &shot.regions.panes {
         assert_eq!(area.intersection(screen), *area, "{pane:?} at {size:?}");
     }

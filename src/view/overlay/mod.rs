@@ -101,7 +101,13 @@ fn foot<'a>(scene: &Scene<'a>, s: Scrolled) -> Row<'a> {
     }
     if s.total > s.rows {
         let last = (s.top + s.rows).min(s.total);
-        let text = format!("lines {}-{last} of {}, j k scroll", s.top + 1, s.total);
+        // What is typed at a question may be part of a secret.
+        let keys = if scene.state.screen.mode == Mode::Question {
+            ""
+        } else {
+            ", j k scroll"
+        };
+        let text = format!("lines {}-{last} of {}{keys}", s.top + 1, s.total);
         row.put(1, text, scene.look.key()).right();
     }
     row.over_border()
