@@ -305,6 +305,23 @@ fn rule(raw: &RawRule, wrong: &mut Wrong<'_>) -> Rule {
     if raw.sign.is_empty() {
         wrong.add(raw.id.span(), "a rule wants a sign");
     }
+    let id = raw.id.as_ref();
+    if id.is_empty() || !id.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_') {
+        wrong.add(raw.id.span(), "an id is made of letters, digits, - and _");
+    }
+    for (key, text, lines) in [
+        ("cause", &raw.cause, false),
+        ("fix", &raw.fix, true),
+        ("command", &raw.command, false),
+    ] {
+        if let Some(text) = text.as_ref().filter(|text| !shows(text.as_ref(), lines)) {
+            let what = if lines { "" } else { "a line's end or " };
+            wrong.add(
+                text.span(),
+                &format!("`{key}` has {what}a character that no screen shows"),
+            );
+        }
+    }
     if raw.sign.len() > SIGNS {
         wrong.add(raw.id.span(), &format!("a rule has {SIGNS} signs at most"));
     }
@@ -323,10 +340,26 @@ fn rule(raw: &RawRule, wrong: &mut Wrong<'_>) -> Rule {
     }
 }
 
+/// Whether a text can stand on a screen as it is written: nothing in it that steers a terminal or turns the direction of what follows.
+fn shows(text: &str, lines: bool) -> bool {
+    let turns = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    text.chars()
+        .all(|c| (lines && c == '\n') || !(c.is_control() || turns(c)))
+}
+
 fn text_sign(raw: &Spanned<RawSign>, has: &str, wrong: &mut Wrong<'_>) -> TextSign {
     let (span, raw) = (raw.span(), raw.as_ref());
     if has.len() < SHORTEST {
         wrong.add(span.clone(), &format!("`has` wants {SHORTEST} characters at least"));
+    }
+    if has.contains('\n') {
+        wrong.add(
+            span.clone(),
+            "`has` is a part of one line: a sign is looked for line by line",
+        );
+    }
+    if raw.times == Some(0) {
+        wrong.add(span.clone(), "`times` is 1 at least");
     }
     let pattern = raw.pattern.as_ref().and_then(|p| wrong.regex(p));
     let then: Vec<Regex> = raw.then.iter().filter_map(|p| wrong.regex(p)).collect();

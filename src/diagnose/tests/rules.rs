@@ -170,6 +170,27 @@ fn a_bad_rule_is_told_with_its_place() {
             rule(&format!("cause = \"it\"\n{sign}\nextra = 1")),
             "rules.toml:7:1: unknown field `extra`, expected one of `id`, `kind`, `step`, `cause`, `fix`, `command`, `on`, `of`, `confidence`, `sign`",
         ),
+        (
+            rule(&format!("cause = \"it\\nfails\"\n{sign}")),
+            "rules.toml:5:9: `cause` has a line's end or a character that no screen shows",
+        ),
+        (
+            rule(&format!("cause = \"it\"\nfix = \"do\\u202Ethis\"\n{sign}")),
+            "rules.toml:6:7: `fix` has a character that no screen shows",
+        ),
+        (rule(&format!("cause = \"it\"\nfix = \"do\\nthis\"\n{sign}")), ""),
+        (
+            rule(&format!("cause = \"it\"\n{sign}")).replace("id = \"a\"", "id = \"\""),
+            "rules.toml:2:6: an id is made of letters, digits, - and _",
+        ),
+        (
+            rule("cause = \"it\"\nsign = [{ has = \"something\\nfailed\" }]"),
+            "rules.toml:6:9: `has` is a part of one line: a sign is looked for line by line",
+        ),
+        (
+            rule("cause = \"it\"\nsign = [{ has = \"something failed\", times = 0 }]"),
+            "rules.toml:6:9: `times` is 1 at least",
+        ),
         ("[[rule]\n".to_owned(), "rules.toml:1:8"),
     ];
     for (text, expected) in cases {
