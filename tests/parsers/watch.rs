@@ -213,6 +213,20 @@ fn a_tool_that_hangs_keeps_no_other_reading_back_and_is_ended() {
     });
 }
 
+/// Waits until nothing of the script's group is left.
+fn nothing_left(shell: &[&str], script: &str) {
+    let begun = Instant::now();
+    while Process::new("pgrep")
+        .args(["-g", script])
+        .stdout(Stdio::null())
+        .status()
+        .is_ok_and(|s| s.success())
+    {
+        assert!(begun.elapsed() < PATIENCE, "{shell:?}: something is left");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
 #[test]
 fn what_the_script_started_ends_with_it() {
     let folder = tempfile::tempdir().unwrap();
@@ -228,15 +242,20 @@ fn what_the_script_started_ends_with_it() {
         // Nobody reads any more: what goes on is told so by the next thing that it says.
         drop(running.child.stdout.take());
         running.child.wait().unwrap();
-        let begun = Instant::now();
-        while Process::new("pgrep")
-            .args(["-g", &script])
-            .stdout(Stdio::null())
-            .status()
-            .is_ok_and(|s| s.success())
-        {
-            assert!(begun.elapsed() < PATIENCE, "{shell:?}: something is left");
-            std::thread::sleep(Duration::from_millis(100));
-        }
+        nothing_left(shell, &script);
+    });
+}
+
+#[test]
+fn loops_that_have_nothing_to_say_end_with_a_script_whose_reader_is_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    tool(folder.path(), "docker", "exit 1\n");
+    each_shell(|_, shell| {
+        let mut running = Running::start(shell, "docker", Duration::from_secs(10), folder.path());
+        running.until(|reading| reading.what == Subject::Memory);
+        let script = running.child.id().to_string();
+        drop(running.child.stdout.take());
+        running.child.wait().unwrap();
+        nothing_left(shell, &script);
     });
 }

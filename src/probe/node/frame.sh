@@ -53,6 +53,8 @@ pause() {
   sleep "$1" &
   nap=$!
   wait "$nap"
+  # A loop of a script that was ended without its trap is nobody's.
+  kill -0 "$$" 2>/dev/null || exit
 }
 ends() { trap 'kill $nap $reader 2>/dev/null; exit' TERM; }
 

@@ -28,9 +28,9 @@ if [ "$mark" = once ]; then
   exit 0
 fi
 
-# Before there is anything to end: on a busy host the first readings come before this shell goes on.
+# Before there is anything to end: on a busy host the first readings come before this shell goes on. A reader that is gone is an end too.
 jobs=
-trap 'kill $nap $jobs 2>/dev/null; exit' TERM HUP INT
+trap 'kill $nap $jobs 2>/dev/null; exit' TERM HUP INT PIPE
 for loop in gpus apps containers fabric disk; do
   {
     ends
