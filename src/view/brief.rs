@@ -15,7 +15,7 @@ use super::node::load;
 use super::standing;
 use super::widgets::row::Row;
 use super::widgets::wrap::wrap_spans;
-use super::words::{number, seconds};
+use super::words::number;
 
 /// Screen width below which the line on top can't say how the server is.
 const NARROW: u16 = 60;
@@ -85,7 +85,7 @@ fn server<'a>(scene: &Scene<'a>) -> Row<'a> {
                 let tone = Age::of(rate, METRICS_EVERY, now).tone(look, look.strong());
                 row.put(1, format!("{} tok/s", number(*n)), tone);
             }
-            row.put(2, seconds(now.since(state.server.since)), look.dim());
+            row.put(2, standing::serves_for(state, now), look.dim());
         }
     }
     row

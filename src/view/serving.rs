@@ -14,7 +14,7 @@ use crate::domain::time::human;
 use crate::model::schedule::{HEALTH_EVERY, METRICS_EVERY};
 use crate::model::series::Series;
 use crate::model::state::ServingState;
-use crate::model::{doubt, listens_since, server_since, server_url, tunnel_line};
+use crate::model::{doubt, server_url, tunnel_line};
 
 use super::Scene;
 use super::age::Age;
@@ -59,15 +59,7 @@ fn title<'a>(scene: &Scene<'a>) -> Row<'a> {
         format!("{} {}", mark.glyph(), state.server.state.word()),
         mark.style(look),
     );
-    let since = server_since(state);
-    let text = match listens_since(state).filter(|_| since.found) {
-        Some(listens) => format!("listens for {}", seconds(scene.now.stamp.since(listens))),
-        None => {
-            let known = if since.found { "known for " } else { "" };
-            format!("{known}{}", seconds(since.age(scene.now.stamp)))
-        }
-    };
-    row.put(2, text, look.text());
+    row.put(2, standing::serves_for(state, scene.now.stamp), look.text());
     let age = Age::of(&state.observed.server.health, HEALTH_EVERY, scene.now.stamp);
     age.title(look, &mut row);
     row.over_border()

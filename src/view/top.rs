@@ -6,7 +6,7 @@ use ratatui::text::Span;
 use crate::domain::link::LinkState;
 use crate::domain::{HopId, Stamp};
 use crate::model::state::ServingState;
-use crate::model::{State, listens_since, server_since};
+use crate::model::{State, server_since};
 
 use super::Scene;
 use super::canvas::Canvas;
@@ -93,19 +93,12 @@ fn part(spans: &mut Vec<Span<'static>>, name: &str, mark: Mark, look: &Look) {
 fn serve<'a>(scene: &Scene<'a>, row: &mut Row<'a>) {
     let (state, look) = (scene.state, scene.look);
     let mark = standing::serve(state);
-    let since = server_since(state);
     match &state.server.state {
         ServingState::Loading => whole(scene, row),
         ServingState::Ready | ServingState::Answering | ServingState::Degraded(_) | ServingState::Failed(_) => {
             let word = state.server.state.word();
-            let listens = listens_since(state).filter(|_| since.found);
-            let text = match listens {
-                Some(listens) => format!("{word}, listens for {}", seconds(scene.now.stamp.since(listens))),
-                None => {
-                    let known = if since.found { ", known for" } else { "" };
-                    format!("{word}{known} {}", seconds(since.age(scene.now.stamp)))
-                }
-            };
+            let comma = if server_since(state).found { "," } else { "" };
+            let text = format!("{word}{comma} {}", standing::serves_for(state, scene.now.stamp));
             row.put(2, text, mark.style(look));
         }
         ServingState::Down => {

@@ -118,6 +118,19 @@ fn tiny() {
 }
 
 #[test]
+fn a_tiny_screen_does_not_say_since_when_a_server_is_ready_that_was_found_so() {
+    let mut state = ready(example());
+    let logs = logs(&mut state);
+    let said = |state: &State| shot(state, &logs, (40, 12)).text();
+    assert!(!said(&state).contains(" for 3m04s"), "{}", said(&state));
+    state.server.found = true;
+    for node in &mut state.nodes {
+        node.load.stage = None;
+    }
+    assert!(said(&state).contains("known for 3m04s"), "{}", said(&state));
+}
+
+#[test]
 fn a_log_held_at_its_first_line_fills_the_pane() {
     let mut state = loading(example());
     let logs = logs(&mut state);

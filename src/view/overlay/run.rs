@@ -139,54 +139,34 @@ fn went_well(state: &StepState) -> bool {
 /// All lines; those of the step at work, or of the one that failed, are marked.
 fn text(scene: &Scene<'_>, machine: &Machine, width: u16, detail: Detail) -> Vec<(Line, bool)> {
     let mut lines = Vec::new();
-    let mut steps = machine.plan().steps.iter().zip(machine.steps()).peekable();
-    let mut folded = Folded::default();
-    while let Some((step, status)) = steps.next() {
-        if detail == Detail::Short && went_well(&status.state) {
-            folded.add(step, head(scene, step, status));
-            let goes_on = steps.peek().is_some_and(|(_, next)| went_well(&next.state));
-            if !goes_on {
-                lines.extend(folded.take(scene.look).map(|line| (line, false)));
-            }
+    let steps: Vec<_> = machine.plan().steps.iter().zip(machine.steps()).collect();
+    let fold = |status: &StepStatus| detail == Detail::Short && went_well(&status.state);
+    for together in steps.chunk_by(|(_, a), (_, b)| fold(a) && fold(b)) {
+        if let [(first, _), .., (last, _)] = together {
+            lines.push((done(scene.look, first, last), false));
             continue;
         }
-        let at_work = match &status.state {
-            StepState::Waiting | StepState::Done(_) => false,
-            StepState::Checking | StepState::Running | StepState::Verifying => true,
-            StepState::Failed(_) | StepState::Aborted | StepState::Unknown(_) => true,
-        };
-        lines.push((head(scene, step, status), at_work));
-        let details = details(scene, step, status, width, detail);
-        lines.extend(details.into_iter().map(|line| (line, at_work)));
+        for (step, status) in together {
+            let at_work = match &status.state {
+                StepState::Waiting | StepState::Done(_) => false,
+                StepState::Checking | StepState::Running | StepState::Verifying => true,
+                StepState::Failed(_) | StepState::Aborted | StepState::Unknown(_) => true,
+            };
+            lines.push((head(scene, step, status), at_work));
+            let details = details(scene, step, status, width, detail);
+            lines.extend(details.into_iter().map(|line| (line, at_work)));
+        }
     }
     lines
 }
 
-/// Steps that went well, one after the other: one of them keeps its line, more are one line.
-#[derive(Default)]
-struct Folded {
-    numbers: Vec<u16>,
-    line: Option<Line>,
-}
-
-impl Folded {
-    fn add(&mut self, step: &Step, line: Line) {
-        self.numbers.push(step.id.0 + 1);
-        self.line = Some(line);
-    }
-
-    fn take(&mut self, look: &Look) -> Option<Line> {
-        let numbers = std::mem::take(&mut self.numbers);
-        let line = self.line.take();
-        match (numbers.first(), numbers.last()) {
-            (Some(first), Some(last)) if first < last => Some(vec![
-                Span::styled("✓ ", look.good()),
-                Span::styled(format!("{first:>2}-{last} "), look.key()),
-                Span::styled("done", look.text()),
-            ]),
-            (Some(_), Some(_)) | (None, _) | (_, None) => line,
-        }
-    }
+/// Steps that went well, one after the other, as one line.
+fn done(look: &Look, first: &Step, last: &Step) -> Line {
+    vec![
+        Span::styled("✓ ", look.good()),
+        Span::styled(format!("{:>2}-{} ", first.id.0 + 1, last.id.0 + 1), look.key()),
+        Span::styled("done", look.text()),
+    ]
 }
 
 fn head(scene: &Scene<'_>, step: &Step, status: &StepStatus) -> Line {
