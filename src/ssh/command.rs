@@ -16,8 +16,9 @@ use zeroize::Zeroizing;
 
 use super::door::Door;
 use super::errors::{printable, refusal};
-use super::link::{Link, NoChannel, Place, SESSION_CHANNELS};
+use super::link::{Link, NoChannel};
 use super::session::Stream;
+use super::slots::{Refusal, Refusals, SESSION_CHANNELS, Slot};
 use super::spare::Ready;
 use crate::domain::command::{Command, Exit};
 use crate::domain::wrap::{GO, HEARTBEAT, HOLD, MAX_SCRIPT, Preamble, frame, job};
@@ -28,11 +29,11 @@ const REST_LIMIT: Duration = Duration::from_secs(2);
 /// How long a command that was told to end may take before its channel is closed over it; the wrapper kills within two of its ticks.
 const END_LIMIT: Duration = Duration::from_secs(15);
 
-/// Refusals of a session channel in a row, with no other one open, after which a server is taken at its word.
-const REFUSALS_ALONE: u32 = 10;
-
-/// Wait after such a refusal.
+/// First wait after a refused session channel; each one after it is twice as long.
 const AFTER_REFUSAL: Duration = Duration::from_millis(50);
+
+/// Longest such wait.
+const AFTER_REFUSALS: Duration = Duration::from_millis(800);
 
 /// Exit code by which an `ssh` in between says that it failed itself (ssh(1), exit status).
 const SSH_FAILED: u32 = 255;
@@ -74,15 +75,20 @@ impl From<Exit> for Ending {
 pub(super) struct Rest {
     read: ChannelReadHalf,
     write: ChannelWriteHalf<Msg>,
-    _place: Place,
+    slot: Slot,
 }
 
 impl Rest {
+    pub(super) fn new(read: ChannelReadHalf, write: ChannelWriteHalf<Msg>, slot: Slot) -> Self {
+        Self { read, write, slot }
+    }
+
     /// Closes the channel. It is not read any more by then: the connection's loop waits for a reader that is there and does not read.
     async fn close(self) {
-        let Self { read, write, _place } = self;
+        let Self { read, write, slot } = self;
         drop(read);
         let _ = write.close().await;
+        drop(slot);
     }
 
     /// Sends the end of file, on which the wrapper ends the command, and reads until the channel is closed. Gives the exit, if one came.
@@ -97,6 +103,9 @@ impl Rest {
             }
         };
         let _ = tokio::time::timeout(END_LIMIT, drain).await;
+        if exit.is_some() {
+            self.slot = self.slot.told();
+        }
         self.close().await;
         exit
     }
@@ -130,23 +139,17 @@ impl Stop<'_> {
 ///
 /// # Errors
 /// Why there is none.
-async fn channel(link: &Arc<Link>, stop: &Stop<'_>) -> Result<(Channel<Msg>, Place), String> {
-    let mut alone = 0;
-    let mut again = false;
+async fn channel(link: &Arc<Link>, stop: &Stop<'_>) -> Result<(Channel<Msg>, Slot), String> {
+    let mut refusals = Refusals::default();
+    let mut pause = AFTER_REFUSAL;
     loop {
-        let place = tokio::select! {
-            place = link.session_place() => place.ok_or("the connection is gone")?,
-            _ = stop.wait() => {
-                let allowed = link.allowed_sessions();
-                let cause = match allowed < SESSION_CHANNELS {
-                    true => "; its sshd refuses more: see MaxSessions in its sshd_config",
-                    false => "",
-                };
-                return Err(format!("no place among its {allowed} session channels in time{cause}"));
-            }
+        let slot = tokio::select! {
+            slot = link.slots().take() => slot.ok_or("the connection is gone")?,
+            _ = stop.wait() => return Err(no_slot(link)),
         };
+        let ended = link.slots().ended();
         let opened = tokio::select! {
-            opened = link.open_session(place) => opened,
+            opened = link.open_session(slot) => opened,
             _ = stop.wait() => Err(NoChannel::NoAnswer),
         };
         let (reason, said) = match opened {
@@ -155,27 +158,37 @@ async fn channel(link: &Arc<Link>, stop: &Stop<'_>) -> Result<(Channel<Msg>, Pla
             Err(NoChannel::NoAnswer) => return Err("no answer to a channel request".to_owned()),
             Err(NoChannel::Gone) => return Err(format!("the connection is gone: {}", link.closed().await)),
         };
-        // A channel that was closed a moment ago may still count on the server: one refusal proves nothing.
-        again = !again;
-        if again {
-            tokio::time::sleep(AFTER_REFUSAL).await;
-            continue;
+        match link.slots().refused(&mut refusals, ended) {
+            Refusal::Unproved => {
+                tokio::select! {
+                    () = tokio::time::sleep(pause) => {}
+                    _ = stop.wait() => return Err(no_slot(link)),
+                }
+                pause = (pause * 2).min(AFTER_REFUSALS);
+            }
+            Refusal::Full => {
+                link.end_streams();
+                pause = AFTER_REFUSAL;
+            }
+            Refusal::Never => {
+                let said = said.map(|s| format!(" ({s})")).unwrap_or_default();
+                return Err(format!(
+                    "it refused a session channel: {}{said}; see MaxSessions in its sshd_config",
+                    refusal(&reason)
+                ));
+            }
         }
-        if link.refused_session() {
-            continue;
-        }
-        // The server may not have put away the channel that was closed last.
-        if link.allowed_sessions() < SESSION_CHANNELS && alone < REFUSALS_ALONE {
-            alone += 1;
-            tokio::time::sleep(AFTER_REFUSAL).await;
-            continue;
-        }
-        let said = said.map(|s| format!(" ({s})")).unwrap_or_default();
-        return Err(format!(
-            "it refused a session channel: {}{said}; see MaxSessions in its sshd_config",
-            refusal(&reason)
-        ));
     }
+}
+
+/// Why a request got no place in its time.
+fn no_slot(link: &Link) -> String {
+    let allowed = link.slots().allowed();
+    let cause = match allowed < SESSION_CHANNELS {
+        true => "; its sshd refuses more: see MaxSessions in its sshd_config",
+        false => "",
+    };
+    format!("no place among its {allowed} session channels in time{cause}")
 }
 
 /// Runs a command under the wrapper and gives `ear` what it says, until it ends or `stop` fires.
@@ -213,7 +226,7 @@ pub(super) async fn converse(
             Talked::Over(ending) => return ending,
         }
     }
-    let (channel, place) = match channel(&door.link, &stop).await {
+    let (channel, slot) = match channel(&door.link, &stop).await {
         Ok(opened) => opened,
         Err(why) => return not_started(why),
     };
@@ -221,7 +234,7 @@ pub(super) async fn converse(
     let ready = Ready {
         read,
         write,
-        place,
+        slot,
         heard: Vec::new(),
     };
     let talk = Talk {
@@ -259,7 +272,7 @@ impl Talk<'_> {
         let Ready {
             mut read,
             write,
-            place,
+            slot,
             heard,
         } = ready;
         let (door, nonce) = (self.door, self.nonce);
@@ -299,11 +312,8 @@ impl Talk<'_> {
                 }
             }
         };
-        let rest = Rest {
-            read,
-            write,
-            _place: place,
-        };
+        let slot = if hearing.exit.is_some() { slot.told() } else { slot };
+        let rest = Rest { read, write, slot };
         let left = |why: &str, rest| {
             Talked::Over(Ending {
                 exit: Exit::NotStarted(format!("{}: {why}", door.name)),

@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 
 use russh::client::{Handle, Msg};
 use russh::{Channel, ChannelMsg, Disconnect};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::host_key::{Client, Shared};
 use super::settings::Reporter;
+use super::slots::{Slot, Slots};
 use super::wire::Pulse;
 use crate::domain::link::LinkState;
 use crate::domain::time::human;
@@ -31,9 +32,6 @@ const LOOK: Duration = Duration::from_millis(200);
 /// A look that comes this late means that this process itself stood still: the peer's silence then proves nothing.
 const STOOD_STILL: Duration = Duration::from_secs(2);
 
-/// Session channels of one connection: below sshd's MaxSessions of ten.
-pub(super) const SESSION_CHANNELS: usize = 8;
-
 /// Longest wait for a channel to be opened.
 pub(super) const OPEN_LIMIT: Duration = Duration::from_secs(10);
 
@@ -53,9 +51,7 @@ pub(super) struct Link {
     handle: Handle<Client>,
     pulse: Arc<Pulse>,
     shared: Shared,
-    sessions: Arc<Semaphore>,
-    /// How many session channels the server is known to allow at most.
-    allowed: AtomicUsize,
+    slots: Arc<Slots>,
     /// Channel requests in flight: what the server says of a refusal can be told apart only when there is one.
     opening: AtomicUsize,
     closed: watch::Receiver<Option<String>>,
@@ -79,9 +75,6 @@ pub(super) struct LoggedIn {
     /// A silence after which the peer is given up, where that is shorter than [`GIVE_UP_AFTER`].
     pub(super) give_up: Option<Duration>,
 }
-
-/// A place among the session channels of a connection.
-pub(super) type Place = OwnedSemaphorePermit;
 
 /// Kinds of channel.
 enum Way {
@@ -121,8 +114,7 @@ impl Link {
             handle,
             pulse,
             shared,
-            sessions: Arc::new(Semaphore::new(SESSION_CHANNELS)),
-            allowed: AtomicUsize::new(SESSION_CHANNELS),
+            slots: Arc::default(),
             opening: AtomicUsize::new(0),
             closed,
             yielding: Mutex::default(),
@@ -131,28 +123,9 @@ impl Link {
         link
     }
 
-    /// A place among the session channels; waits for one.
-    pub(super) async fn session_place(&self) -> Option<Place> {
-        Arc::clone(&self.sessions).acquire_owned().await.ok()
-    }
-
-    /// How many session channels there may be at a time, as far as is known.
-    pub(super) fn allowed_sessions(&self) -> usize {
-        self.allowed.load(Ordering::Relaxed)
-    }
-
-    /// The server refused a session channel. Where others are open its MaxSessions is a smaller one than ours: there is one place less from now on, and
-    /// true says that it is worth waiting for one of the others.
-    pub(super) fn refused_session(&self) -> bool {
-        let taken = self
-            .allowed_sessions()
-            .saturating_sub(self.sessions.available_permits());
-        if taken > 0 {
-            let fewer = self.sessions.forget_permits(1);
-            self.allowed.fetch_sub(fewer, Ordering::Relaxed);
-            self.end_streams();
-        }
-        taken > 0
+    /// The places of its session channels.
+    pub(super) fn slots(&self) -> &Arc<Slots> {
+        &self.slots
     }
 
     /// A stream begins that yields where fewer session channels than this are allowed at a time; it is over when its token says so.
@@ -167,22 +140,18 @@ impl Link {
         stream
     }
 
-    fn end_streams(&self) {
-        let allowed = self.allowed_sessions();
+    /// Ends the streams that need more session channels than the server allows at a time.
+    pub(super) fn end_streams(&self) {
+        let allowed = self.slots.allowed();
         let streams = self.yielding.lock().unwrap_or_else(PoisonError::into_inner);
         let too_many = streams.iter().filter_map(Weak::upgrade).filter(|s| s.needs > allowed);
         too_many.for_each(|s| s.over.cancel());
     }
 
-    /// A place, when one is free.
-    pub(super) fn free_place(&self) -> Option<Place> {
-        Arc::clone(&self.sessions).try_acquire_owned().ok()
-    }
-
     /// Opens a session channel. The place comes back with it.
-    pub(super) async fn open_session(self: &Arc<Self>, place: Place) -> Result<(Channel<Msg>, Place), NoChannel> {
-        let (channel, place) = self.open(Way::Session, Some(place)).await?;
-        place.map(|place| (channel, place)).ok_or(NoChannel::Gone)
+    pub(super) async fn open_session(self: &Arc<Self>, slot: Slot) -> Result<(Channel<Msg>, Slot), NoChannel> {
+        let (channel, slot) = self.open(Way::Session, Some(slot)).await?;
+        slot.map(|slot| (channel, slot)).ok_or(NoChannel::Gone)
     }
 
     /// Opens a channel that the server joins to a TCP connection of its own.
@@ -199,11 +168,7 @@ impl Link {
 
     /// Opens a channel in a task of its own: one that the server confirms when nobody waits for it any more must be closed, or it counts against the
     /// server's limit for as long as the connection lives. The place is free only then.
-    async fn open(
-        self: &Arc<Self>,
-        way: Way,
-        place: Option<Place>,
-    ) -> Result<(Channel<Msg>, Option<Place>), NoChannel> {
+    async fn open(self: &Arc<Self>, way: Way, slot: Option<Slot>) -> Result<(Channel<Msg>, Option<Slot>), NoChannel> {
         let (mut tell, told) = oneshot::channel();
         let link = Arc::clone(self);
         tokio::spawn(async move {
@@ -215,11 +180,16 @@ impl Link {
                 opened = link.opened(&way) => opened,
                 () = late => return,
             };
-            if let Err(Ok((channel, place))) = tell.send(opened.map(|channel| (channel, place))) {
+            let opened = opened.map(|channel| {
+                let slot = slot.map(Slot::opened);
+                (channel, slot)
+            });
+            if let Err(Ok((channel, slot))) = tell.send(opened) {
                 let (read, write) = channel.split();
                 drop(read);
                 let _ = write.close().await;
-                drop(place);
+                // Nothing was run on it.
+                drop(slot.map(Slot::told));
             }
         });
         match tokio::time::timeout(OPEN_LIMIT, told).await {
@@ -329,22 +299,27 @@ async fn guard(
 /// waits some 40 ms. A bastion that allows no sessions refuses it, which does no harm.
 async fn prime(link: Arc<Link>) {
     let run = async {
-        let Some(place) = link.session_place().await else {
+        let Some(slot) = link.slots.take().await else {
             return;
         };
-        let Ok((channel, _place)) = link.open_session(place).await else {
+        let Ok((channel, mut slot)) = link.open_session(slot).await else {
             return;
         };
         let (mut read, write) = channel.split();
         if write.exec(true, "true").await.is_ok() {
             while let Some(message) = read.wait().await {
-                if let ChannelMsg::Success = message {
-                    let _ = write.eof().await;
+                match message {
+                    ChannelMsg::Success => {
+                        let _ = write.eof().await;
+                    }
+                    ChannelMsg::ExitStatus { .. } => slot = slot.told(),
+                    _ => {}
                 }
             }
         }
         drop(read);
         let _ = write.close().await;
+        drop(slot);
     };
     let _ = tokio::time::timeout(PRIME_LIMIT, run).await;
 }

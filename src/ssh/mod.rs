@@ -39,6 +39,7 @@ mod proxy;
 mod relay;
 mod session;
 mod settings;
+mod slots;
 mod spare;
 mod ssh_config;
 mod ssh_file;

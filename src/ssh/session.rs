@@ -269,7 +269,7 @@ pub(super) async fn follow(
 
 /// Why a stream does not run.
 fn too_few(door: &Door) -> Exit {
-    let allowed = door.link.allowed_sessions();
+    let allowed = door.link.slots().allowed();
     let channels = if allowed == 1 { "channel" } else { "channels" };
     Exit::NotStarted(format!(
         "{}: its sshd allows {allowed} session {channels} at a time, and commands come first: see MaxSessions in its sshd_config",

@@ -11,7 +11,9 @@ use russh::client::Msg;
 use russh::{ChannelMsg, ChannelReadHalf, ChannelWriteHalf};
 use tokio::sync::oneshot;
 
-use super::link::{Link, Place};
+use super::command::Rest;
+use super::link::Link;
+use super::slots::Slot;
 use crate::domain::wrap::opening;
 
 /// How long the wrapper waits for work.
@@ -27,7 +29,7 @@ const HEARD: usize = 64;
 pub(super) struct Ready {
     pub(super) read: ChannelReadHalf,
     pub(super) write: ChannelWriteHalf<Msg>,
-    pub(super) place: Place,
+    pub(super) slot: Slot,
     /// What came on it so far.
     pub(super) heard: Vec<ChannelMsg>,
 }
@@ -60,8 +62,8 @@ impl Spare {
 /// Opens the channel and keeps it until it is asked for, too old, or not wanted any more.
 async fn keep(link: Arc<Link>, exec: String, mut asked: oneshot::Receiver<oneshot::Sender<Ready>>) {
     // A command that waits for a place comes first.
-    let Some(place) = link.free_place() else { return };
-    let Ok((channel, place)) = link.open_session(place).await else {
+    let Some(slot) = link.slots().try_take() else { return };
+    let Ok((channel, slot)) = link.open_session(slot).await else {
         return;
     };
     let (mut read, write) = channel.split();
@@ -79,8 +81,9 @@ async fn keep(link: Arc<Link>, exec: String, mut asked: oneshot::Receiver<onesho
                 wanted = &mut asked => match wanted {
                     Ok(give) => {
                         // Whoever asked may be gone by now.
-                        let Err(unwanted) = give.send(Ready { read, write, place, heard }) else { return };
-                        return close(unwanted.read, &unwanted.write).await;
+                        let Err(Ready { read, write, slot, .. }) = give.send(Ready { read, write, slot, heard }) else { return };
+                        Rest::new(read, write, slot).end().await;
+                        return;
                     }
                     Err(_) => break,
                 },
@@ -93,12 +96,7 @@ async fn keep(link: Arc<Link>, exec: String, mut asked: oneshot::Receiver<onesho
             }
         }
     }
-    close(read, &write).await;
-}
-
-async fn close(read: ChannelReadHalf, write: &ChannelWriteHalf<Msg>) {
-    // The connection's loop waits for a reader that is there and does not read.
-    drop(read);
-    let _ = write.eof().await;
-    let _ = write.close().await;
+    // Whoever asks from now on opens a channel of its own.
+    drop(asked);
+    Rest::new(read, write, slot).end().await;
 }

@@ -1,6 +1,7 @@
 //! Commands that go on.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bringup::domain::command::{Command, Exit};
@@ -134,4 +135,43 @@ async fn the_end_of_the_connection_ends_it_on_the_node() {
     assert_eq!(follow.wait().await, Exit::Unknown("spark-1: closed by bringup".into()));
     gone(&server.mark).await;
     drop((Arc::new(session), follow));
+}
+
+#[tokio::test]
+async fn where_closed_channels_are_put_away_late_no_stream_yields_that_fits() {
+    let (_home, server, _person, session) = connected().await;
+    until("the first command of the connection is over", || {
+        server.opened.load(Ordering::Relaxed) == 1 && server.sessions.load(Ordering::Relaxed) == 0
+    })
+    .await;
+    server.max_sessions.store(2, Ordering::Relaxed);
+    server.slow_to_put_away.store(true, Ordering::Relaxed);
+    let (inlet, mut chunks) = pipe();
+    let readings = session.follow(&script("echo up; sleep 1005"), inlet).await.unwrap();
+    assert!(chunks.recv().await.is_some());
+    let (inlet, _log) = pipe();
+    let mut log = session
+        .follow_last(&script("echo up; sleep 1006"), inlet)
+        .await
+        .unwrap();
+    assert_eq!(
+        session.exec(&Command::argv(["true"], T), None).await.exit,
+        Exit::Code(0)
+    );
+    // Of these the first ends, the second is refused what was just closed, the third goes before it, and the second is refused once more.
+    let lasts = Command::argv(["sleep", "0.3"], T);
+    let all = (0..3).map(|_| session.exec(&lasts, None));
+    for output in futures_util::future::join_all(all).await {
+        assert_eq!(output.exit, Exit::Code(0));
+    }
+    let ended = log.wait().await;
+    assert!(
+        matches!(&ended, Exit::NotStarted(why) if why.contains("allows 2 session channels at a time")),
+        "{ended:?}"
+    );
+    assert_eq!(
+        readings.stop().await,
+        Exit::Code(143),
+        "it ran until it was told to end"
+    );
 }

@@ -86,6 +86,9 @@ pub struct Server {
     pub opened: AtomicUsize,
     /// Session channels that are open.
     pub sessions: AtomicUsize,
+    /// Whether a closed session channel counts until one more was refused: OpenSSH's sshd puts channels away after it has answered what came with the close.
+    pub slow_to_put_away: AtomicBool,
+    closed: AtomicUsize,
     plug: Mutex<Plugged>,
 }
 
@@ -135,6 +138,8 @@ impl Server {
             late: Mutex::default(),
             opened: AtomicUsize::new(0),
             sessions: AtomicUsize::new(0),
+            slow_to_put_away: AtomicBool::new(false),
+            closed: AtomicUsize::new(0),
             plug: Mutex::default(),
         })
     }
@@ -173,6 +178,14 @@ impl Server {
     /// Answers nothing any more on the connections of now.
     pub fn hang(&self) {
         self.plug.lock().unwrap().hang.store(true, Ordering::Relaxed);
+    }
+
+    fn end_session(&self) {
+        if self.slow_to_put_away.load(Ordering::Relaxed) {
+            self.closed.fetch_add(1, Ordering::Relaxed);
+        } else {
+            self.sessions.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 
     async fn serve(self: Arc<Self>, stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) {
@@ -398,7 +411,8 @@ impl Handler for Client {
     ) -> Result<(), Self::Error> {
         let server = Arc::clone(&self.server);
         if server.sessions.fetch_add(1, Ordering::Relaxed) >= server.max_sessions.load(Ordering::Relaxed) {
-            server.sessions.fetch_sub(1, Ordering::Relaxed);
+            let put_away = server.closed.swap(0, Ordering::Relaxed);
+            server.sessions.fetch_sub(1 + put_away, Ordering::Relaxed);
             reply.reject(ChannelOpenFailure::ConnectFailed).await;
             return Ok(());
         }
@@ -408,7 +422,7 @@ impl Handler for Client {
             reply.accept().await;
             tokio::spawn(async move {
                 Arc::clone(&server).execute(channel).await;
-                server.sessions.fetch_sub(1, Ordering::Relaxed);
+                server.end_session();
             });
             return Ok(());
         }
@@ -419,7 +433,7 @@ impl Handler for Client {
             }
             reply.accept().await;
             Arc::clone(&server).execute(channel).await;
-            server.sessions.fetch_sub(1, Ordering::Relaxed);
+            server.end_session();
         });
         Ok(())
     }
