@@ -455,7 +455,7 @@ fn too_few_gpus_are_the_cause_of_the_wait_for_them() {
     told.ray(41_000, vec![member("192.168.200.12", true)]);
     let causes = told.causes();
     assert_eq!(causes[0].rule.as_deref(), Some("gpus-too-few"));
-    assert_eq!(causes[0].text, "the engine needs 2 GPU and Ray has 1 alive");
+    assert_eq!(causes[0].text, "too few GPUs in Ray: the engine needs 2, 1 alive");
     assert_eq!(causes[0].echoes[0].rule.as_deref(), Some("placement-wait"));
     // The newest number counts, and the first time.
     told.line(

@@ -6,6 +6,8 @@
 mod arms;
 #[path = "rooms/check.rs"]
 mod check;
+#[path = "rooms/counts.rs"]
+mod counts;
 #[path = "rooms/file.rs"]
 mod file;
 #[path = "rooms/lexer.rs"]
@@ -42,6 +44,24 @@ fn every_role_of_the_theme_is_drawn() {
     assert!(
         view.is_empty() || unused.is_empty(),
         "no pane draws these roles: {unused:?}"
+    );
+}
+
+#[test]
+fn nothing_is_counted_in_a_text_without_the_helper_that_knows_the_plural() {
+    let mut found = Vec::new();
+    for file in source_files().unwrap().iter().filter(|f| f.room() != "sim") {
+        let lines = if file.name.contains("test") {
+            Vec::new()
+        } else {
+            counts::bare(&file.text)
+        };
+        found.extend(lines.iter().map(|line| format!("{}:{line}", file.name)));
+    }
+    assert!(
+        found.is_empty(),
+        "a count before a noun; write it with `domain::count`:\n{}",
+        found.join("\n")
     );
 }
 

@@ -10,6 +10,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use crate::domain::count::things;
 use crate::domain::ray::RayFacts;
 use crate::domain::serving::{Health, MetricsSample, ServerFacts, ServerProbe, TokenProof};
 use crate::engine::metrics;
@@ -188,8 +189,9 @@ impl Client {
         let tokens = answer.usage.completion_tokens.unwrap_or(0);
         if answer.choices == 0 || tokens == 0 {
             return Err(ApiError::Malformed(format!(
-                "an answer without a token ({} choices, {tokens} tokens counted)",
-                answer.choices
+                "an answer without a token ({}, {} counted)",
+                things(answer.choices, "choice"),
+                things(tokens, "token")
             )));
         }
         Ok(TokenProof {

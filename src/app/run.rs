@@ -12,6 +12,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::config::theme::Theme;
 use crate::domain::QuestionId;
+use crate::domain::count::things;
 use crate::domain::intent::{Intent, Mode};
 use crate::drive::{Console, ForFront, LEAVE_WAIT, Left};
 use crate::input::{self, Chord};
@@ -294,7 +295,10 @@ impl Front {
 
     fn copy(&mut self, text: &str) -> io::Result<()> {
         let said = if text.len() > CLIP {
-            format!("not copied: {} bytes are more than terminals take", text.len())
+            format!(
+                "not copied: {} are more than terminals take",
+                things(text.len(), "byte")
+            )
         } else {
             let mut bytes = String::new();
             if CopyToClipboard::to_clipboard_from(text).write_ansi(&mut bytes).is_ok() {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use color_eyre::eyre::Result;
 
 use crate::domain::bench::Tally;
+use crate::domain::count::things;
 use crate::domain::intent::Intent;
 use crate::domain::time::human;
 use crate::measure::Report;
@@ -121,9 +122,9 @@ fn text(report: &Report, tally: Option<Tally>) -> String {
     }
     let _ok = writeln!(
         text,
-        "output        {} tok/s, {} tokens",
+        "output        {} tok/s, {}",
         rate(report.output_rate),
-        report.output_tokens
+        things(report.output_tokens, "token")
     );
     if report.counted_by_server == Some(false) {
         let _ok = writeln!(

@@ -9,6 +9,7 @@ use crate::config::types::{Engine, Login};
 use crate::config::{self, Config, EXAMPLE, place};
 use crate::diagnose::{BUILTIN, Rules};
 use crate::domain::HopId;
+use crate::domain::count::things;
 use crate::domain::secret::SecretFrom;
 use crate::node::Secrets;
 use crate::plan::way;
@@ -85,14 +86,14 @@ fn summary(config: &Config) -> String {
     for node in &config.nodes {
         let _ok = writeln!(
             text,
-            "{:<7} {}: {}{}{}, fabric {}, {} GPU",
+            "{:<7} {}: {}{}{}, fabric {}, {}",
             node.role.word(),
             node.name,
             dialled(&node.login),
             hop(node.via),
             if node.relayed { " by its own key" } else { "" },
             node.fabric_address,
-            node.gpus
+            things(node.gpus, "GPU")
         );
     }
     let engine = match config.engine {

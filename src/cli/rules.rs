@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::config::{Config, place};
 use crate::diagnose::{self, MOST, Rules};
+use crate::domain::count::things;
 
 /// Problems of a file that are told at once: the first ones stand for the rest.
 const TOLD: usize = 5;
@@ -63,7 +64,8 @@ pub(super) fn read_or_say(config: &Config, home: &Path) -> (Rules, Vec<String>) 
                 .collect();
             if more > 0 {
                 notes.push(format!(
-                    "your own rules have {more} problems more: see `bringup config check`"
+                    "your own rules have {} more: see `bringup config check`",
+                    things(more, "problem")
                 ));
             }
             (Rules::default(), notes)

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use color_eyre::eyre::Result;
 
+use crate::domain::count::amount;
 use crate::domain::event::Subject;
 use crate::domain::gpu::{Gpu, GpuFacts};
 use crate::domain::time::human;
@@ -127,7 +128,13 @@ fn text(state: &State) -> String {
         let member = membership.and_then(|_| members::members(state)?.into_iter().find(|m| m.id == id));
         let mut ray = match member.map(|m| m.standing) {
             Some(Standing::Alive(seen)) if seen.has_gpus(node.gpus) => "alive in Ray".to_owned(),
-            Some(Standing::Alive(seen)) => format!("alive in Ray with {} GPU instead of {}", seen.gpus, node.gpus),
+            Some(Standing::Alive(seen)) => {
+                format!(
+                    "alive in Ray with {} instead of {}",
+                    amount(seen.gpus, "GPU"),
+                    node.gpus
+                )
+            }
             Some(Standing::Elsewhere(seen)) => {
                 format!(
                     "registered in Ray as {}, expected {}",

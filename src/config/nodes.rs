@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use crate::domain::count::things;
 use crate::domain::{HopId, Role};
 
 use super::hops::{Defaults, hop_id, is_direct, login, unique, way};
@@ -57,7 +58,7 @@ pub(super) fn nodes(r: &mut Reader<'_>, root: &mut Section<'_>, defaults: &Defau
         }
     }
     if drafts.len() > MAX_NODES {
-        let message = format!("{} nodes", drafts.len());
+        let message = things(drafts.len(), "node");
         r.problem(
             root.at_key("node"),
             "node",

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::domain::bench::{BenchProfile, CHUNKS, CONCURRENCY, PROMPT_TOKENS, REQUESTS};
+use crate::domain::count::things;
 use crate::domain::secret::SecretFrom;
 use crate::domain::units::Bytes;
 
@@ -160,8 +161,9 @@ fn serve(r: &mut Reader<'_>, mut s: Section<'_>, nodes: &[Node], engine: Option<
     // Without nodes there is nothing to compare with, and that problem is reported already.
     if let Some(size) = size.as_ref().filter(|s| s.value > gpus && gpus > 0) {
         let message = format!(
-            "tensor_parallel_size is {}, and all nodes together have {gpus} GPU",
-            size.value
+            "tensor_parallel_size is {}, and all nodes together have {}",
+            size.value,
+            things(gpus, "GPU")
         );
         let fix = format!("write at most {gpus}, or set `gpus` of the nodes");
         r.problem(size.at, "serve.tensor_parallel_size", message, fix);

@@ -12,6 +12,7 @@ pub mod cadence;
 pub mod clock;
 pub mod command;
 pub mod container;
+pub mod count;
 pub mod disk;
 pub mod effect;
 pub mod event;

@@ -9,6 +9,7 @@ use tokio::sync::watch;
 
 use crate::api::{ByteStream, Client, Connect, ConnectError};
 use crate::domain::command::{Command, Exit};
+use crate::domain::count::things;
 use crate::domain::event::{CommandDone, CommandStart, EventKind, Purpose};
 use crate::domain::serving::{ServerFacts, ServerProbe};
 use crate::domain::{NodeId, Source};
@@ -92,9 +93,10 @@ impl ServerAsker {
             if costs {
                 let (exit, said) = match &facts {
                     ServerFacts::Token(Err(why)) => (Exit::Code(1), why.clone()),
-                    ServerFacts::Token(Ok(proof)) => {
-                        (Exit::Code(0), format!("{} tokens from {}", proof.tokens, proof.model))
-                    }
+                    ServerFacts::Token(Ok(proof)) => (
+                        Exit::Code(0),
+                        format!("{} from {}", things(proof.tokens, "token"), proof.model),
+                    ),
                     ServerFacts::Health(_) | ServerFacts::Models(_) | ServerFacts::Metrics(_) | ServerFacts::Ray(_) => {
                         (Exit::Code(0), String::new())
                     }

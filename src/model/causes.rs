@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::diagnose::{self, Cause, Fact, FactName, Judged, Kind, Place, Step, rank, read_output};
 use crate::domain::container::{Container, ContainerState};
+use crate::domain::count::amount;
 use crate::domain::event::Subject;
 use crate::domain::link::{LinkErrorKind, LinkState};
 use crate::domain::load::Stage;
@@ -344,7 +345,7 @@ fn gpus(state: &State) -> Option<Judged> {
             ("needed".to_owned(), needed.to_string()),
             ("seen".to_owned(), seen.to_string()),
         ],
-        text: format!("Ray has {seen} GPU alive of {needed}"),
+        text: format!("Ray has {} alive of {needed}", amount(seen, "GPU")),
     }))
 }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::domain::Stamp;
+use crate::domain::count::amount;
 use crate::domain::serving::{MetricsOf, MetricsSample};
 use crate::domain::time::human;
 
@@ -81,11 +82,10 @@ impl Flow {
         if time < FROZEN_AFTER {
             return None;
         }
-        let requests = if still.running > 1.0 { "requests" } else { "request" };
         let seen = format!(
-            "no token for {} with {:.0} {requests} running",
+            "no token for {} with {} running",
             human(time),
-            still.running
+            amount(still.running.round(), "request")
         );
         let rest = "neither prompt tokens nor KV use nor the number of requests has moved";
         Some(if still.mid_stream {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::domain::count::things;
 use crate::domain::event::Subject;
 use crate::domain::intent::Action;
 use crate::domain::link::LinkState;
@@ -344,8 +345,8 @@ fn gpus(state: &State, stage: Stage, load: Option<&Load>, now: Stamp) -> Option<
     };
     let need = state.config.serve.tensor_parallel_size;
     let who = match waited.filter(|_| waits) {
-        Some(waited) => format!("the engine has waited {waited} s for {need} GPUs"),
-        None if waits => format!("Ray has no place yet for {need} GPUs"),
+        Some(waited) => format!("the engine has waited {waited} s for {}", things(need, "GPU")),
+        None if waits => format!("Ray has no place yet for {}", things(need, "GPU")),
         None => return None,
     };
     let have = facts.map(|r| r.alive().map(|n| n.gpus).sum::<f64>());

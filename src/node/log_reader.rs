@@ -5,6 +5,7 @@ use std::sync::PoisonError;
 
 use crate::diagnose::{Matcher, wall};
 use crate::domain::clock::Written;
+use crate::domain::count::things;
 use crate::domain::event::EventKind;
 use crate::domain::load::LineFact;
 use crate::domain::logs::LogFlow;
@@ -189,7 +190,8 @@ impl<'a> Reader<'a> {
         if self.files.is_none() {
             self.follower.lost(bytes);
         }
-        let text = format!("… {bytes} bytes of the log were lost here: they came faster than they could be read");
+        let (bytes, were) = (things(bytes, "byte"), if bytes == 1 { "was" } else { "were" });
+        let text = format!("… {bytes} of the log {were} lost here: they came faster than they could be read");
         self.put(LineEdit::Push(Line::of(Stream::Out, text)));
     }
 

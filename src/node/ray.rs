@@ -7,6 +7,7 @@ use tokio::sync::Notify;
 
 use crate::domain::Source;
 use crate::domain::command::{Exit, Output};
+use crate::domain::count::things;
 use crate::domain::event::{CommandDone, CommandStart, EventKind, Facts, ProbeId, Purpose};
 use crate::probe::ray::{self, Reader};
 use crate::ssh::{self, Session};
@@ -85,7 +86,7 @@ pub(super) async fn follow(job: &Job, session: &Session, asked: &Arc<Notify>) {
     let done = CommandDone {
         run,
         exit: output.exit.clone(),
-        stdout: vec![format!("{records} records")],
+        stdout: vec![things(records, "record")],
         stderr: super::exec::told(&output.error_text(), &job.masker),
         took_ms: crate::domain::time::millis(took),
     };

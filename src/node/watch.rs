@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use crate::domain::command::Exit;
+use crate::domain::count::things;
 use crate::domain::event::{CommandDone, CommandStart, EventKind, Facts, ProbeId, Purpose, Subject};
 use crate::domain::problem::Problem;
 use crate::domain::time::human;
@@ -209,8 +210,9 @@ impl<'a> Teller<'a> {
         }
         self.torn = self.reader.torn();
         if self.torn > 0 {
-            let records = if self.torn == 1 { "record was" } else { "records were" };
-            let text = format!("{} {records} torn on the way from the node and left out", self.torn);
+            let were = if self.torn == 1 { "was" } else { "were" };
+            let records = things(self.torn, "record");
+            let text = format!("{records} {were} torn on the way from the node and left out");
             list.push(Problem::warning(text));
         }
         if self.listed.as_ref() != Some(&list) {

@@ -5,6 +5,7 @@ use serde::Serialize;
 use crate::config::Config;
 use crate::config::types::Engine;
 use crate::domain::NodeId;
+use crate::domain::count::things;
 
 /// A question about the cluster that observed facts can answer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
@@ -134,7 +135,7 @@ impl Condition {
             }
             Self::RayComplete => format!(
                 "Ray has exactly {} alive, at their fabric addresses, with their GPUs",
-                count(config.nodes.len(), "node")
+                things(config.nodes.len(), "node")
             ),
             Self::ServeUnderWay => format!("a model server runs already on {}", name(&config.head())),
             Self::ServeGone => format!("no model server runs on {}", name(&config.head())),
@@ -159,10 +160,5 @@ fn starter(config: &Config) -> String {
 
 /// A node's GPUs in words.
 pub(super) fn gpus(config: &Config, node: NodeId) -> String {
-    format!("{} GPU", config.node(node).map_or(0, |n| n.gpus))
-}
-
-/// `1 node`, `2 nodes`.
-pub(super) fn count(n: usize, noun: &str) -> String {
-    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
+    things(config.node(node).map_or(0, |n| n.gpus), "GPU")
 }

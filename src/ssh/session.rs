@@ -22,6 +22,7 @@ use super::settings::{Reporter, Settings, Target};
 use super::tunnel::{SERVER_BUFFER, Tunnel, TunnelError};
 use crate::domain::Source;
 use crate::domain::command::{Command, Exit, Output};
+use crate::domain::count::things;
 use crate::domain::link::LinkError;
 
 /// One login on a node. Clones share it.
@@ -270,10 +271,10 @@ pub(super) async fn follow(
 /// Why a stream does not run.
 fn too_few(door: &Door) -> Exit {
     let allowed = door.link.slots().allowed();
-    let channels = if allowed == 1 { "channel" } else { "channels" };
     Exit::NotStarted(format!(
-        "{}: its sshd allows {allowed} session {channels} at a time, and commands come first: see MaxSessions in its sshd_config",
-        door.name
+        "{}: its sshd allows {} at a time, and commands come first: see MaxSessions in its sshd_config",
+        door.name,
+        things(allowed, "session channel")
     ))
 }
 

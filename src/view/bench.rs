@@ -16,7 +16,7 @@ use super::standing::Mark;
 use super::widgets::boxes::frame;
 use super::widgets::row::Row;
 use super::widgets::wrap::wrap;
-use super::words::{NOTHING, count, latency, number, seconds};
+use super::words::{NOTHING, count, latency, number, seconds, things};
 
 /// Width of the names of values.
 const LABEL: usize = 8;
@@ -149,7 +149,7 @@ fn output<'a>(scene: &Scene<'a>, bench: &BenchView) -> Row<'a> {
         row.put(1, format!("now {} tok/s", number(now)), look.text());
     }
     if matches!(bench.phase, BenchPhase::Done(_)) {
-        row.put(1, format!("{} tokens", count(tokens(bench))), look.text());
+        row.put(1, things(tokens(bench), "token"), look.text());
         if let Some(counted) = bench.tally.and_then(|t| t.server_tokens) {
             row.put(1, format!("server counted {}", count(counted)), look.text());
         }
@@ -198,10 +198,10 @@ fn profile<'a>(scene: &Scene<'a>, bench: &BenchView) -> Row<'a> {
     let mut row = Row::new();
     row.put(0, label("sends"), look.label());
     let prompt = match bench.prompt {
-        Some((PromptSizing::Tokenize, n)) => format!("prompt {n} tokens (/tokenize)"),
-        Some((PromptSizing::Usage, n)) => format!("prompt {n} tokens (usage)"),
-        Some((PromptSizing::Estimate, n)) => format!("prompt about {n} tokens"),
-        None => format!("prompt {} tokens", p.prompt_tokens),
+        Some((PromptSizing::Tokenize, n)) => format!("prompt {} (/tokenize)", things(n, "token")),
+        Some((PromptSizing::Usage, n)) => format!("prompt {} (usage)", things(n, "token")),
+        Some((PromptSizing::Estimate, n)) => format!("prompt about {}", things(n, "token")),
+        None => format!("prompt {}", things(p.prompt_tokens, "token")),
     };
     row.put(0, prompt, look.text());
     row.put(1, format!("output {}", p.output_tokens), look.text());

@@ -54,7 +54,7 @@ fn leaving(scene: &Scene<'_>) -> Option<(String, Style)> {
         Quit::Asked => {
             let text = format!(
                 "leaving: waits for {}; once more leaves now",
-                words::plural(flying, "command")
+                words::things(flying, "command")
             );
             Some((text, scene.look.warn()))
         }
@@ -67,7 +67,7 @@ fn question(scene: &Scene<'_>) -> Option<(String, Style)> {
     let elsewhere = scene.state.screen.mode != Mode::Question;
     (n > 0 && elsewhere).then(|| {
         (
-            format!("{} waiting for an answer", words::plural(n, "question")),
+            format!("{} waiting for an answer", words::things(n, "question")),
             scene.look.warn(),
         )
     })

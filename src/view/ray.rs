@@ -21,7 +21,7 @@ use super::regions::Regions;
 use super::standing::Mark;
 use super::widgets::boxes::frame;
 use super::widgets::row::Row;
-use super::words::{plural, seconds};
+use super::words::{amount, noun, seconds, things};
 
 /// A row of the pane, with whether it is well.
 type Line<'a> = (bool, Row<'a>);
@@ -81,7 +81,7 @@ fn title<'a>(scene: &Scene<'a>) -> Row<'a> {
         if silent > 0 {
             row.put(1, format!("{silent} not answering"), look.bad());
         }
-        row.put(2, format!("{gpus:.0}/{} GPU", state.config.gpus()), style);
+        row.put(2, of_gpus(gpus, state.config.gpus()), style);
         age.title(look, &mut row);
     }
     row.over_border()
@@ -102,7 +102,7 @@ fn rows<'a>(scene: &Scene<'a>) -> Vec<Line<'a>> {
             rows.extend(strangers.alive.iter().map(|n| (false, stranger(scene, n))));
             if strangers.dead > 0 {
                 let mut row = Row::new();
-                let text = format!("{} at other addresses", plural(strangers.dead, "dead node"));
+                let text = format!("{} at other addresses", things(strangers.dead, "dead node"));
                 row.put(0, format!("  {text}"), look.dim());
                 rows.push((true, row));
             }
@@ -137,11 +137,7 @@ fn awaited<'a>(scene: &Scene<'a>, id: NodeId) -> Row<'a> {
     if let Some(node) = scene.state.config.node(id) {
         row.put(0, format!("· {}", node.name), look.dim());
         row.put(1, format!("expected at {}", node.fabric_address), look.dim());
-        row.put(
-            2,
-            plural(usize::try_from(node.gpus).unwrap_or_default(), "GPU"),
-            look.dim(),
-        );
+        row.put(2, things(node.gpus, "GPU"), look.dim());
     }
     row
 }
@@ -175,20 +171,25 @@ fn expected<'a>(scene: &Scene<'a>, member: &Member<'a>, rows: &mut Vec<Line<'a>>
                 age.tone(look, look.text()),
             );
             match silent {
-                Some(text) => row.put(0, text, look.bad()),
-                None => row.put(2, "alive", age.tone(look, look.good())),
-            };
+                Some(text) => {
+                    row.put(0, text, look.bad());
+                }
+                None => {
+                    row.put(2, "alive", age.tone(look, look.good()));
+                    alive_for(scene, n, &mut row);
+                }
+            }
             if member.silent.is_some_and(|s| s.by == SilentBy::Ssh) {
                 row.put(1, "ssh", look.dim());
             }
             let right = n.has_gpus(node.gpus);
             let style = if right { look.text() } else { look.bad() };
-            row.put(1, format!("{:.0}/{} GPU", n.gpus, node.gpus), age.tone(look, style));
+            row.put(1, of_gpus(n.gpus, node.gpus), age.tone(look, style));
             if n.head {
                 row.put(3, "head", look.dim());
             }
             versions(scene, member.id, &mut row);
-            lives(scene, n, member.earlier, &mut row);
+            earlier(scene, member.earlier, &mut row);
         }
         Standing::Elsewhere(n) => {
             row.put(0, format!("registered as {}", n.address), age.tone(look, look.bad()));
@@ -196,11 +197,11 @@ fn expected<'a>(scene: &Scene<'a>, member: &Member<'a>, rows: &mut Vec<Line<'a>>
             if let Some((_, Some(name))) = owner(scene.state, &n.address) {
                 row.put(3, name, look.text());
             }
-            row.put(2, format!("{:.0}/{} GPU", n.gpus, node.gpus), look.text());
+            row.put(2, of_gpus(n.gpus, node.gpus), look.text());
         }
         Standing::Dead(n) => {
             row.put(3, address, age.tone(look, look.text()));
-            let ago = members::since(scene.state, n, scene.now).map(ago).unwrap_or_default();
+            let ago = members::since(scene.state, n, scene.now).map(lasts).unwrap_or_default();
             row.put(0, format!("dead{ago}"), age.tone(look, look.bad()));
             row.put(2, n.message.as_deref().unwrap_or("Ray does not say why"), look.dim());
             earlier(scene, member.earlier, &mut row);
@@ -253,41 +254,36 @@ fn versions<'a>(scene: &Scene<'a>, id: NodeId, row: &mut Row<'a>) {
     }
 }
 
-/// Since when it lives, and how often it lived before.
-fn lives<'a>(scene: &Scene<'a>, node: &RayNode, before: usize, row: &mut Row<'a>) {
+/// How long it has lived, directly after the word that it does.
+fn alive_for(scene: &Scene<'_>, node: &RayNode, row: &mut Row<'_>) {
     if let Some(since) = members::since(scene.state, node, scene.now) {
-        row.put(4, up(since), scene.look.dim());
+        row.put(4, lasts(since), scene.look.dim()).tight();
     }
-    earlier(scene, before, row);
 }
 
 fn earlier<'a>(scene: &Scene<'a>, before: usize, row: &mut Row<'a>) {
     if before > 0 {
-        let lives = if before == 1 { "life" } else { "lives" };
-        row.put(4, format!("+{before} earlier {lives}"), scene.look.dim());
+        row.put(4, format!("+{}", things(before, "earlier life")), scene.look.dim());
     }
 }
 
-/// `up 12m04s` by Ray's word, else `seen 12m04s`.
-fn up(since: Since) -> String {
-    let word = if since.by_ray { "up" } else { "seen" };
-    format!("{word} {}", seconds(since.ago))
+/// `2/2 GPUs`: those that Ray counts, of those that are expected.
+fn of_gpus(seen: f64, expected: u32) -> String {
+    format!("{seen:.0}/{expected} {}", noun(expected == 1, "GPU"))
 }
 
-/// ` 2m10s ago`, or when the console first saw it.
-fn ago(since: Since) -> String {
-    let word = if since.by_ray { "since" } else { "seen" };
-    format!(" {word} {} ago", seconds(since.ago))
+/// ` for 2m10s` by Ray's word, else how long the console has known it.
+fn lasts(since: Since) -> String {
+    let word = if since.by_ray { " for" } else { ", known for" };
+    format!("{word} {}", seconds(since.ago))
 }
 
 /// What waits for resources.
 fn waits<'a>(scene: &Scene<'a>, ray: &RayFacts, rows: &mut Vec<Line<'a>>) {
     let look = scene.look;
     for wait in members::waits(scene.state, scene.now) {
-        let since = wait
-            .since
-            .map(|s| format!(" for {}{}", seconds(s.ago), if s.by_ray { "" } else { ", as seen" }));
-        let text = format!("waits{}: {}", since.unwrap_or_default(), wait.group.wants());
+        let since = wait.since.map(lasts).unwrap_or_default();
+        let text = format!("waits{since}: {}", wait.group.wants());
         rows.push((false, note(text, look.warn())));
         if let Some(address) = wait.nowhere.first() {
             let text = format!("no alive node is {address}: VLLM_HOST_IP differs");
@@ -315,7 +311,7 @@ fn stranger<'a>(scene: &Scene<'a>, node: &'a RayNode) -> Row<'a> {
             row.put(0, "not in the config", look.warn());
         }
     }
-    row.put(2, format!("{:.0} GPU", node.gpus), look.text());
+    row.put(2, amount(node.gpus, "GPU"), look.text());
     row
 }
 

@@ -26,7 +26,7 @@ use super::regions::Regions;
 use super::standing;
 use super::widgets::boxes::frame;
 use super::widgets::row::{History, Row};
-use super::words::{NOTHING, number, seconds};
+use super::words::{NOTHING, amount, number, seconds, things};
 
 /// Time that the history of rates covers.
 const HISTORY: Duration = Duration::from_secs(300);
@@ -325,7 +325,7 @@ fn proof<'a>(scene: &Scene<'a>) -> Row<'a> {
         let what = if token.tokens == 1 {
             "a token".to_owned()
         } else {
-            format!("{} tokens", token.tokens)
+            things(token.tokens, "token")
         };
         row.put(0, format!("{what} came back {ago} ago"), look.good());
         row.put(2, format!("in {}", human(token.took)), look.good());
@@ -350,7 +350,7 @@ fn proof<'a>(scene: &Scene<'a>) -> Row<'a> {
     }
     let counted = seen.metrics.value().and_then(|m| m.generation_tokens);
     if let (None, Some(tokens)) = (seen.token.value(), counted.filter(|n| *n >= 1.0)) {
-        row.put(2, format!("counted {tokens:.0} tokens"), look.good());
+        row.put(2, format!("counted {}", amount(tokens, "token")), look.good());
     }
     row
 }

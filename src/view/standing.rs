@@ -69,7 +69,7 @@ pub(super) fn link_word(link: &LinkState) -> &'static str {
         LinkState::Idle => "waiting",
         LinkState::Connecting => "connecting",
         LinkState::Asking => "asks",
-        LinkState::Up => "up",
+        LinkState::Up => "connected",
         LinkState::Silent { .. } => "silent",
         LinkState::Down { .. } => "down",
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+pub(super) use crate::domain::count::{amount, grouped as count, noun, things};
 use crate::domain::event::{ProbeId, Purpose};
 use crate::domain::intent::Action;
 use crate::domain::time::human;
@@ -41,19 +42,6 @@ pub(super) fn number(n: f64) -> String {
     }
 }
 
-/// A whole count: `0`, `812`, `12 345`.
-pub(super) fn count(n: u64) -> String {
-    let digits = n.to_string();
-    let mut text = String::new();
-    for (i, c) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(' ');
-        }
-        text.push(c);
-    }
-    text
-}
-
 /// A latency: `0.8 ms`, `36.9 ms`, `412 ms`, `1.24 s`.
 pub(super) fn latency(d: Duration) -> String {
     let ms = d.as_secs_f64() * 1000.0;
@@ -84,15 +72,6 @@ pub(super) fn clock(wall: Wall, utc_offset: i32) -> String {
     let s = i64::try_from(wall.0 / 1000).unwrap_or(0) + i64::from(utc_offset);
     let day = s.rem_euclid(86_400);
     format!("{:02}:{:02}:{:02}", day / 3600, day / 60 % 60, day % 60)
-}
-
-/// `1 node`, `2 nodes`.
-pub(super) fn plural(n: usize, one: &str) -> String {
-    if n == 1 {
-        format!("1 {one}")
-    } else {
-        format!("{n} {one}s")
-    }
 }
 
 /// An action as a title.
@@ -161,13 +140,6 @@ mod tests {
         ];
         for (n, text) in cases {
             assert_eq!(number(n), text);
-        }
-    }
-
-    #[test]
-    fn counts_are_grouped() {
-        for (n, text) in [(0, "0"), (999, "999"), (1000, "1 000"), (1_234_567, "1 234 567")] {
-            assert_eq!(count(n), text);
         }
     }
 

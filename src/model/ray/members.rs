@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::domain::cadence;
+use crate::domain::count::{amount, things};
 use crate::domain::link::LinkState;
 use crate::domain::ray::{PlacementGroup, RayFacts, RayNode};
 use crate::domain::{NodeId, Now, Stamp};
@@ -155,8 +156,9 @@ fn twice(ray: &RayFacts, counted: &RayNode) -> Option<String> {
     let gpus: f64 = lives.iter().map(|n| n.gpus).sum();
     let id: String = counted.id.chars().take(SHORT_ID).collect();
     Some(format!(
-        "registered {} times: Ray calls them all alive, {gpus} GPU together; {id} came last and is the one that counts here",
-        lives.len()
+        "registered {} times: Ray calls them all alive, {} together; {id} came last and is the one that counts here",
+        lives.len(),
+        amount(gpus, "GPU")
     ))
 }
 
@@ -169,8 +171,9 @@ fn miscounted(state: &State, id: NodeId, node: &RayNode, expected: u32) -> Vec<S
             devices => format!(" and {devices}"),
         };
         wrong.push(format!(
-            "Ray counts {} GPU{instead}, expected {expected} GPU",
-            node.gpus
+            "Ray counts {}{instead}, expected {}",
+            amount(node.gpus, "GPU"),
+            things(expected, "GPU")
         ));
     } else if !node.devices.is_empty() {
         wrong.push(format!("Ray counts {} beside the GPUs", node.counted_as()));
@@ -181,7 +184,10 @@ fn miscounted(state: &State, id: NodeId, node: &RayNode, expected: u32) -> Vec<S
         let seen: usize = gpus.gpus.iter().map(|g| g.slices.len().max(1)).sum();
         let seen = u32::try_from(seen).unwrap_or(u32::MAX);
         if node.gpus > f64::from(seen) + 0.5 {
-            wrong.push(format!("Ray counts {} GPU, the driver lists {seen}", node.gpus));
+            wrong.push(format!(
+                "Ray counts {}, the driver lists {seen}",
+                amount(node.gpus, "GPU")
+            ));
         }
     }
     wrong

@@ -199,7 +199,7 @@ fn a_node_that_is_registered_twice_is_one_node_whose_last_life_counts() {
     let worker = told.member(WORKER);
     assert!(matches!(worker.standing, Standing::Alive(n) if n.id == "0123456789abcdef"));
     assert!(!worker.well());
-    let says = "registered 2 times: Ray calls them all alive, 2 GPU together; 01234567 came last and is the one that counts here";
+    let says = "registered 2 times: Ray calls them all alive, 2 GPUs together; 01234567 came last and is the one that counts here";
     assert_eq!(worker.wrong, [says]);
     assert!(members::strangers(&told.0).alive.is_empty());
     assert!(told.member(HEAD).well());
@@ -286,7 +286,7 @@ fn what_ray_counts_is_held_against_the_config_and_the_devices() {
     assert_eq!(told.member(HEAD).wrong, ["Ray counts 2 neuron_cores beside the GPUs"]);
     assert_eq!(
         told.member(WORKER).wrong,
-        ["Ray counts 0 GPU and 1 TPU, expected 1 GPU"]
+        ["Ray counts 0 GPUs and 1 TPU, expected 1 GPU"]
     );
     told.dashboard(1000, Ok(whole()));
     let gpus = |n| GpuFacts {

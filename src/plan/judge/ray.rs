@@ -3,6 +3,7 @@
 use crate::config::Config;
 use crate::domain::NodeId;
 use crate::domain::container::ContainerState;
+use crate::domain::count::amount;
 use crate::domain::observed::Observed;
 use crate::domain::problem::Verdict;
 use crate::domain::ray::{RayFacts, RayNode};
@@ -53,7 +54,8 @@ impl<'a> Ctx<'a> {
         let name = self.name(node);
         if let Some(found) = ray.alive_at(address) {
             let expected = self.config.node(node).map_or(0, |n| n.gpus);
-            return (!found.has_gpus(expected)).then(|| format!("{name} has {} GPU at {address}", found.gpus));
+            return (!found.has_gpus(expected))
+                .then(|| format!("{name} has {} at {address}", amount(found.gpus, "GPU")));
         }
         if let Some(stray) = stray_of(self.observed, self.config, ray, node) {
             return Some(format!("{name} registered at {}", stray.address));

@@ -3,9 +3,10 @@
 use crate::config::types::Engine;
 use crate::domain::NodeId;
 use crate::domain::container::{Container, ContainerState};
+use crate::domain::count::things;
 use crate::engine;
 
-use super::super::condition::{Condition, count};
+use super::super::condition::Condition;
 use super::super::judge::{ours, state_text};
 use super::super::types::{PlannedCommand, StepKind};
 use super::{Maker, ended, on};
@@ -97,7 +98,7 @@ impl Maker<'_> {
         }
         let title = match all.len() {
             1 => "look into the image".to_owned(),
-            n => format!("compare the image on {}", count(n, "node")),
+            n => format!("compare the image on {}", things(n, "node")),
         };
         let mut step = self.step(StepKind::Image, None, title, self.config.limits.head);
         step.before = all.iter().map(|n| Condition::ImagePresent(*n)).collect();
@@ -298,7 +299,7 @@ impl Maker<'_> {
         let limit = self.config.limits.join.saturating_add(settle);
         let title = match nodes.len() {
             1 => "see that the node stays in Ray".to_owned(),
-            n => format!("see that {} stay in Ray", count(n, "node")),
+            n => format!("see that {} stay in Ray", things(n, "node")),
         };
         let mut step = self.step(StepKind::Membership, None, title, limit);
         step.after = vec![Condition::RayComplete];

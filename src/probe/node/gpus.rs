@@ -2,6 +2,7 @@
 
 use std::ops::RangeInclusive;
 
+use crate::domain::count::things;
 use crate::domain::event::{Facts, Subject};
 use crate::domain::gpu::{Gpu, GpuFacts, GpuProcess, GpuTool};
 use crate::domain::problem::Problem;
@@ -107,9 +108,11 @@ fn missing(attached: Option<&Section>, listed: &Section) -> Option<Problem> {
     }
     let (all, most) = (attached.len(), missing.len().min(MISSING));
     let more = if missing.len() > most { " and more" } else { "" };
+    let is = if missing.len() == 1 { "is" } else { "are" };
     let problem = Problem::error(format!(
-        "nvidia-smi lists {} of the {all} GPUs that the driver has: {}{more} is missing",
+        "nvidia-smi lists {} of the {} that the driver has: {}{more} {is} missing",
         all.saturating_sub(missing.len()),
+        things(all, "GPU"),
         missing.get(..most).unwrap_or_default().join(", ")
     ));
     Some(

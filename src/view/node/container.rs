@@ -118,9 +118,9 @@ fn state(look: &Look, container: &Container, age: Age) -> (String, Style) {
         ContainerState::Running => match container.up_seconds {
             Some(s) => {
                 let up = Duration::from_secs(s).saturating_add(age.of_what_goes_on());
-                (format!("up {}", seconds(up)), look.good())
+                (format!("runs {}", seconds(up)), look.good())
             }
-            None => ("up".to_owned(), look.good()),
+            None => ("runs".to_owned(), look.good()),
         },
         ContainerState::Created => ("made, not started".to_owned(), look.busy()),
         ContainerState::Paused => ("paused".to_owned(), look.warn()),

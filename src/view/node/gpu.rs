@@ -11,7 +11,7 @@ use crate::view::Scene;
 use crate::view::age::Age;
 use crate::view::look::Look;
 use crate::view::widgets::row::{History, Row};
-use crate::view::words::{NOTHING, gib, plural, unknown};
+use crate::view::words::{NOTHING, gib, things, unknown};
 
 use super::memory::share;
 use super::readings::label;
@@ -113,7 +113,7 @@ fn own_memory(look: &Look, used: Option<Bytes>, total: Bytes, age: Age, row: &mu
 
 /// Several GPUs as sums, means and the warmest.
 fn all(look: &Look, facts: &GpuFacts, gpus: &[Gpu], age: Age, row: &mut Row<'_>) {
-    row.put(5, plural(facts.gpus.len(), "GPU"), look.dim());
+    row.put(5, things(facts.gpus.len(), "GPU"), look.dim());
     let sum = |of: fn(&Gpu) -> Option<Bytes>| {
         gpus.iter()
             .try_fold(Bytes(0), |sum, g| Some(Bytes(sum.0.saturating_add(of(g)?.0))))

@@ -17,7 +17,7 @@ use crate::view::look::Look;
 use crate::view::regions::LogRegion;
 use crate::view::widgets::row::Row;
 use crate::view::widgets::wrap::wrap_spans;
-use crate::view::words::{ago, count, seconds};
+use crate::view::words::{ago, count, seconds, things};
 
 /// Rows that one line takes in a pane; a longer one is whole when the pane is zoomed.
 const BROKEN: usize = 3;
@@ -51,10 +51,10 @@ pub(super) fn foot<'a>(scene: &Scene<'a>, id: NodeId) -> Row<'a> {
         row.put(5, "the rest waits on the node", look.dim());
     }
     if log.flow.lost > 0 {
-        row.put(1, format!("{} bytes lost", count(log.flow.lost)), look.warn());
+        row.put(1, format!("{} lost", things(log.flow.lost, "byte")), look.warn());
     }
     if log.dropped > 0 {
-        row.put(3, format!("{} older ones dropped", count(log.dropped)), look.dim());
+        row.put(3, format!("{} dropped", things(log.dropped, "older line")), look.dim());
     }
     let (from, style) = match &log.source {
         None => (place(scene, state.config.logs.of(node.role)), look.dim()),
@@ -72,7 +72,7 @@ pub(super) fn foot<'a>(scene: &Scene<'a>, id: NodeId) -> Row<'a> {
         .right();
     if let Some(at) = log.at {
         let quiet = ago(at, scene.now.stamp);
-        row.put(2, format!("{} lines, last {quiet} ago", count(log.seq)), look.dim())
+        row.put(2, format!("{}, last {quiet} ago", things(log.seq, "line")), look.dim())
             .right();
     }
     row.over_border()

@@ -29,7 +29,7 @@ pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect, regio
     let mut title = Row::new();
     title.put(0, format!("plan: {}", words::action(plan.action)), look.focus());
     if plan.refusals.is_empty() {
-        title.put(1, words::plural(plan.steps.len(), "step"), look.text());
+        title.put(1, words::things(plan.steps.len(), "step"), look.text());
         title.put(2, "nothing runs before Enter", look.text()).right();
     } else {
         title.put(1, "refused", look.bad());

@@ -93,7 +93,7 @@ fn title<'a>(scene: &Scene<'a>, machine: &'a Machine) -> Row<'a> {
     let over = steps.iter().filter(|s| matches!(s.state, StepState::Done(_))).count();
     row.put(
         1,
-        format!("{over} of {} done", words::plural(steps.len(), "step")),
+        format!("{over} of {} done", words::things(steps.len(), "step")),
         look.text(),
     );
     row.over_border()

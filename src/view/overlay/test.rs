@@ -62,21 +62,21 @@ fn parts(scene: &Scene<'_>) -> Vec<(&'static str, String)> {
         (
             "prompt",
             format!(
-                "made to {} tokens by the server's /tokenize; without it by the usage of a few requests",
-                p.prompt_tokens
+                "made to {} by the server's /tokenize; without it by the usage of a few requests",
+                words::things(p.prompt_tokens, "token")
             ),
         ),
         (
             "warm-up",
-            format!("{}, not counted", words::plural(p.warmup as usize, "request")),
+            format!("{}, not counted", words::things(p.warmup, "request")),
         ),
         (
             "counted",
             format!(
-                "{}, {} at a time, {} output tokens each",
-                words::plural(p.requests as usize, "request"),
+                "{}, {} at a time, {} each",
+                words::things(p.requests, "request"),
                 p.concurrency,
-                p.output_tokens
+                words::things(p.output_tokens, "output token")
             ),
         ),
         (

@@ -5,7 +5,7 @@ use crate::model::ray::ranks::{Rank, Ranks};
 use crate::view::Scene;
 use crate::view::standing::Mark;
 use crate::view::widgets::row::Row;
-use crate::view::words::seconds;
+use crate::view::words::{seconds, things};
 
 use super::{Line, not_answering, note};
 
@@ -18,7 +18,7 @@ pub(super) fn title(scene: &Scene<'_>, found: &Ranks<'_>, row: &mut Row<'_>) {
         look.warn()
     };
     row.put(1, "not used", look.dim());
-    row.put(1, format!("{up}/{} ranks up", found.ranks.len()), style);
+    row.put(1, format!("{up}/{} running", things(found.ranks.len(), "rank")), style);
 }
 
 pub(super) fn rows<'a>(scene: &Scene<'a>, found: &Ranks<'a>) -> Vec<Line<'a>> {
@@ -52,15 +52,14 @@ fn one<'a>(scene: &Scene<'a>, rank: &Rank<'a>) -> Line<'a> {
     if let Some(up) = rank.up_seconds.filter(|_| rank.runs()) {
         row.put(
             1,
-            format!("up {}", seconds(std::time::Duration::from_secs(up))),
+            format!("runs {}", seconds(std::time::Duration::from_secs(up))),
             look.text(),
         );
     } else if rank.container.is_some() {
         row.put(1, "does not run", look.bad());
     }
     match rank.processes {
-        Some(1) => row.put(3, "1 process on a GPU", look.dim()),
-        Some(n) => row.put(3, format!("{n} processes on a GPU"), look.dim()),
+        Some(n) => row.put(3, format!("{} on a GPU", things(n, "process")), look.dim()),
         None => row.put(4, "its processes are not known", look.dim()),
     };
     (mark == Mark::Yes, row)

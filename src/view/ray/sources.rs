@@ -3,7 +3,7 @@
 use crate::domain::ray::{RayStatus, RayVia};
 use crate::model::schedule::ray_every;
 use crate::view::Scene;
-use crate::view::words::{plural, seconds};
+use crate::view::words::{amount, seconds, things};
 
 use super::{Line, note};
 
@@ -45,13 +45,16 @@ pub(super) fn rows<'a>(scene: &Scene<'a>, rows: &mut Vec<Line<'a>>) {
         let age = seconds(now.since(failure.since));
         rows.push((
             true,
-            note(format!("{} for {age}: {}", via.word(), failure.why), look.dim()),
+            note(format!("{}: {}, known for {age}", via.word(), failure.why), look.dim()),
         ));
     }
 }
 
 fn counted(status: &RayStatus) -> String {
-    let gpus = status.gpus.map(|(_, all)| format!(", {all} GPU")).unwrap_or_default();
+    let gpus = status
+        .gpus
+        .map(|(_, all)| format!(", {}", amount(all, "GPU")))
+        .unwrap_or_default();
     let devices: String = status.devices.iter().map(|(k, n)| format!(", {n} {k}")).collect();
-    format!("{}{gpus}{devices}; it can't say which", plural(status.nodes, "node"))
+    format!("{}{gpus}{devices}; it can't say which", things(status.nodes, "node"))
 }
