@@ -33,7 +33,7 @@ pub(super) fn take(state: &mut State, intent: Intent, effects: &mut Vec<Effect>)
         Intent::PaneNumber(n) => {
             let pane = usize::from(n).checked_sub(1).and_then(|i| state.panes().nth(i));
             if let Some(pane) = pane {
-                state.screen.focus = pane;
+                focus(state, pane);
             }
         }
         Intent::Scroll(by) => scroll(state, by),
@@ -134,7 +134,7 @@ fn start_test(state: &mut State, effects: &mut Vec<Effect>) {
     }
     let profile = state.config.bench.clone();
     state.bench = Some(BenchView::new(profile.clone(), state.now.stamp));
-    state.screen.focus = Pane::Bench;
+    focus(state, Pane::Bench);
     open(state, Mode::Panes);
     effects.push(Effect::StartBench(profile));
 }
@@ -174,8 +174,13 @@ fn focus_by(state: &mut State, by: isize) {
     let count = isize::try_from(panes.len()).unwrap_or(1).max(1);
     let next = (isize::try_from(at).unwrap_or(0) + by).rem_euclid(count);
     if let Some(pane) = usize::try_from(next).ok().and_then(|i| panes.get(i)) {
-        state.screen.focus = *pane;
+        focus(state, *pane);
     }
+}
+
+fn focus(state: &mut State, pane: Pane) {
+    state.screen.focus = pane;
+    state.screen.node = state.node_in_sight();
 }
 
 fn scroll(state: &mut State, by: Scroll) {

@@ -323,6 +323,8 @@ pub struct Screen {
     pub mode: Mode,
     /// The focused pane.
     pub focus: Pane,
+    /// The node that was focused last: it stays in sight where only one node has a pane.
+    pub node: NodeId,
     /// Whether the focused pane has the whole screen.
     pub zoom: bool,
     /// Where each log is scrolled to: the number of the last visible line; a pane that follows has no entry.
@@ -336,6 +338,7 @@ impl Default for Screen {
         Self {
             mode: Mode::default(),
             focus: Pane::Node(0),
+            node: NodeId(0),
             zoom: false,
             held: BTreeMap::new(),
             overlay_top: 0,
@@ -461,5 +464,11 @@ impl State {
             Pane::Node(n) => Some(NodeId(n)),
             Pane::Ray | Pane::Serving | Pane::Bench => None,
         }
+    }
+
+    /// The node that is focused, or was last.
+    #[must_use]
+    pub fn node_in_sight(&self) -> NodeId {
+        self.focused_node().unwrap_or(self.screen.node)
     }
 }

@@ -74,8 +74,7 @@ fn draw_table(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect, count: u16
     table::draw(scene, canvas, top, regions);
     let under = Rect::new(area.x, top.bottom(), area.width, area.height - height);
     if under.height > 2 {
-        let focused = scene.state.focused_node().unwrap_or(NodeId(0));
-        node::draw(scene, canvas, under, focused, regions);
+        node::draw(scene, canvas, under, scene.state.node_in_sight(), regions);
     }
 }
 

@@ -62,6 +62,40 @@ fn eight_nodes() {
     snapshot("eight", loading(with_workers(7)), true);
 }
 
+/// The list of nodes always holds the one that was focused last, and says how many are out of sight on either side.
+#[test]
+fn a_list_of_nodes_follows_the_focus_and_counts_what_is_out_of_sight() {
+    let mut state = loading(with_workers(7));
+    let logs = logs(&mut state);
+    let cases = [
+        (
+            0,
+            (80, 24),
+            &["1  spark-1", "+2 below"][..],
+            &["above", "7  spark-7"][..],
+        ),
+        (6, (80, 24), &["7  spark-7", "+1 above", "+1 below"], &["8  spark-8"]),
+        (7, (80, 24), &["8  spark-8", "+2 above"], &["below", "2  spark-2"]),
+        (7, (60, 10), &["8  spark-8", "+4 above"], &["below"]),
+        (4, (60, 8), &["5  spark-5", "+1 above", "+3 below"], &["6  spark-6"]),
+        (3, (20, 5), &["4  spark-4", "↑2", "↓4"], &["5  spark-5"]),
+    ];
+    for (node, size, there, gone) in cases {
+        state.screen.node = NodeId(node);
+        // Another pane may be looked at meanwhile: the list stays where it was.
+        for focus in [Pane::Node(node), Pane::Ray] {
+            state.screen.focus = focus;
+            let text = shot(&state, &logs, size).text();
+            for part in there {
+                assert!(text.contains(part), "{part} at {size:?}\n{text}");
+            }
+            for part in gone {
+                assert!(!text.contains(part), "{part} at {size:?}\n{text}");
+            }
+        }
+    }
+}
+
 #[test]
 fn sixteen_nodes_are_a_table_with_the_focused_one_under_it() {
     let mut state = loading(with_workers(15));

@@ -43,6 +43,15 @@ fn panes_go_round_both_ways() {
 }
 
 #[test]
+fn the_node_that_was_focused_last_stays_in_sight() {
+    let mut told = Told::new(Options::default());
+    for (pane, node) in [(2, 1), (3, 1), (4, 1), (1, 0), (3, 0)] {
+        told.wants(Intent::PaneNumber(pane));
+        assert_eq!(told.0.node_in_sight(), NodeId(node), "{pane}");
+    }
+}
+
+#[test]
 fn leaving_twice_leaves_now() {
     let mut told = Told::new(Options::default());
     assert_eq!(told.wants(Intent::Quit), [Effect::Quit { now: false }]);

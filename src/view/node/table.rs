@@ -18,7 +18,7 @@ use crate::view::regions::Regions;
 use crate::view::standing;
 use crate::view::widgets::boxes::{Border, frame};
 use crate::view::widgets::row::Row;
-use crate::view::words::{NOTHING, gib, plural};
+use crate::view::words::{NOTHING, gib, things};
 
 use super::container;
 use super::load::{reached, tone};
@@ -27,10 +27,13 @@ use super::memory::share;
 /// Longest name that keeps its column.
 const NAME: usize = 16;
 
+/// Width from which a row without a frame has room for words on what is out of sight.
+const WORDS: u16 = 36;
+
 /// Height below which the table has no frame.
 const FRAMED: u16 = 5;
 
-/// Draws the table. The focused node is always in sight.
+/// Draws the table. The focused node, or the one that was focused last, is always in sight; how many are above and below is said.
 pub(in crate::view) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect, regions: &mut Regions) {
     let look = scene.look;
     let count = scene.state.nodes.len();
@@ -40,33 +43,85 @@ pub(in crate::view) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Re
         .node_ids()
         .filter(|id| standing::node(scene.state, *id, scene.now.stamp) == standing::Mark::Yes);
     let mut title = Row::new();
-    title.put(0, plural(count, "node"), look.title());
+    title.put(0, things(count, "node"), look.title());
     title.put(1, format!("{} in the cluster", joined.count()), look.text());
     let border = Border {
         style: look.border(),
         heavy: false,
         sides: true,
     };
-    let inner = if area.height < FRAMED {
-        area
+    let framed = area.height >= FRAMED;
+    let rows = usize::from(area.height).saturating_sub(if framed { 2 } else { 0 });
+    let out = Out::of(count, rows, scene.state.node_in_sight().index());
+    let inner = if framed {
+        let mut foot = Row::new();
+        if let Some(text) = out.above() {
+            title.put(1, text, look.warn()).right();
+        }
+        if let Some(text) = out.below() {
+            foot.put(0, text, look.warn()).right();
+        }
+        frame(canvas, area, border, title.over_border(), foot.over_border())
     } else {
-        frame(canvas, area, border, title.over_border(), Row::new())
+        area
     };
-    let rows = usize::from(inner.height);
-    let focus = scene.state.focused_node().map_or(0, NodeId::index);
-    let first = focus
-        .saturating_sub(rows.saturating_sub(1))
-        .min(count.saturating_sub(rows));
     let names = scene.state.config.nodes.iter().map(|n| n.name.chars().count());
     let name_width = names.max().unwrap_or(0).min(NAME);
-    let shown = scene.state.config.node_ids().skip(first).take(rows);
-    for (y, id) in (inner.y..).zip(shown) {
+    let shown = scene.state.config.node_ids().skip(out.above).take(rows);
+    for (i, (y, id)) in (inner.y..).zip(shown).enumerate() {
         let line = Rect::new(inner.x, y, inner.width, 1);
-        row(scene, id, name_width).draw(canvas, line.x, y, line.width);
+        let mut row = row(scene, id, name_width);
+        // Without a frame the rows themselves have to say it.
+        let (above, below) = if area.width < WORDS {
+            out.arrows()
+        } else {
+            (out.above(), out.below())
+        };
+        let said = [
+            above.filter(|_| !framed && i == 0),
+            below.filter(|_| !framed && i + 1 == rows),
+        ];
+        for text in said.into_iter().flatten() {
+            row.put(0, text, look.warn()).right();
+        }
+        row.draw(canvas, line.x, y, line.width);
         if scene.state.focused_node() == Some(id) {
             canvas.restyle(line, look.selected());
         }
         regions.panes.push((Pane::Node(id.0), line));
+    }
+}
+
+/// How many nodes of a list are out of sight, on either side.
+#[derive(Clone, Copy)]
+struct Out {
+    above: usize,
+    below: usize,
+}
+
+impl Out {
+    /// With `rows` of `count` in sight, `wanted` among them.
+    fn of(count: usize, rows: usize, wanted: usize) -> Self {
+        let hidden = count.saturating_sub(rows);
+        let above = wanted.saturating_sub(rows.saturating_sub(1)).min(hidden);
+        Self {
+            above,
+            below: hidden - above,
+        }
+    }
+
+    /// The same where there is no room for words.
+    fn arrows(self) -> (Option<String>, Option<String>) {
+        let arrow = |n: usize, arrow| (n > 0).then(|| format!("{arrow}{n}"));
+        (arrow(self.above, '↑'), arrow(self.below, '↓'))
+    }
+
+    fn above(self) -> Option<String> {
+        (self.above > 0).then(|| format!("+{} above", self.above))
+    }
+
+    fn below(self) -> Option<String> {
+        (self.below > 0).then(|| format!("+{} below", self.below))
     }
 }
 
