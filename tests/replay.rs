@@ -1,5 +1,5 @@
-//! Whole logs of real starts, byte by byte through the console's own way: decoder, grammar, state. What the load has come to after each line stands in a
-//! table beside the log; lines after which nothing has changed are left out of it.
+//! Whole logs of starts, most of them real, byte by byte through the console's own way: decoder, grammar, state. What the load has come to after each
+//! line stands in a table beside the log; lines after which nothing has changed are left out of it.
 
 #![expect(
     clippy::unwrap_used,
@@ -75,7 +75,7 @@ type Way = (&'static str, &'static [Stage], Option<(u64, u64)>, &'static str);
 /// What a person who reads a log expects of it, told apart from the tables: where it passes by, and where it ends.
 #[test]
 fn real_starts_end_as_they_did() {
-    let ways: [Way; 8] = [
+    let ways: [Way; 10] = [
         (
             "one-host-pipe",
             &[
@@ -139,6 +139,26 @@ fn real_starts_end_as_they_did() {
             "loading",
         ),
         ("no-such-model", &[Stage::Starting], None, "failed"),
+        // Its process stays, and a rank goes on for a while.
+        (
+            "engine-gave-up",
+            &[Stage::Starting, Stage::Distributed, Stage::Weights],
+            Some((4, 4)),
+            "failed",
+        ),
+        (
+            "second-start",
+            &[
+                Stage::Starting,
+                Stage::Weights,
+                Stage::Starting,
+                Stage::Weights,
+                Stage::KvCache,
+                Stage::Listening,
+            ],
+            Some((4, 4)),
+            "ready",
+        ),
     ];
     assert_eq!(ways.len(), cases().len());
     for (case, stages, shards, end) in ways {
@@ -146,12 +166,16 @@ fn real_starts_end_as_they_did() {
         assert_eq!(played.stages(), stages, "{case}");
         assert_eq!(played.last_bar(Stage::Weights), shards, "{case}");
         assert_eq!(played.server().word(), end, "{case}");
-        assert!(!played.went_back(), "{case}");
+        assert_eq!(played.went_back(), case == "second-start", "{case}");
     }
     let failed = ServingState::Failed(
         "huggingface_hub.errors.HFValidationError: Repo id must be in the form 'repo_name' or 'namespace/repo_name': '/nonexistent/model'. Use `repo_type` argument if needed.".into(),
     );
     assert_eq!(*play("no-such-model", 4096).server(), failed);
+    let ServingState::Failed(why) = play("engine-gave-up", 4096).server().clone() else {
+        panic!("it has failed");
+    };
+    assert!(why.starts_with("torch.OutOfMemoryError: CUDA out of memory."), "{why}");
 }
 
 const RAY: &[Stage] = &[

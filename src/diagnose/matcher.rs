@@ -84,10 +84,17 @@ impl Matcher {
     #[must_use]
     pub fn settle(&self, text: &str, mut facts: Vec<LineFact>) -> Vec<LineFact> {
         match self.rules.says(text) {
-            Some(Kind::Pointer | Kind::Quiet) => facts.retain(|fact| !matches!(fact, LineFact::Failure(_))),
-            // Which rank wrote it says nothing of what it says.
-            Some(Kind::Cause | Kind::Echo) if facts.iter().all(|fact| matches!(fact, LineFact::Rank(_))) => {
-                facts.push(LineFact::Failure(cut(text.trim(), TEXT)))
+            Some(Kind::Pointer) => facts.retain(|fact| !matches!(fact, LineFact::Failure(_))),
+            Some(Kind::Quiet) => {
+                facts.retain(|fact| !matches!(fact, LineFact::Failure(_) | LineFact::GaveUp { .. }));
+            }
+            // Which rank wrote it, and that nothing comes after it, says nothing of what it says.
+            Some(Kind::Cause | Kind::Echo)
+                if facts
+                    .iter()
+                    .all(|fact| matches!(fact, LineFact::Rank(_) | LineFact::GaveUp { .. })) =>
+            {
+                facts.push(LineFact::Failure(cut(text.trim(), TEXT)));
             }
             Some(Kind::Cause | Kind::Echo | Kind::Warning) | None => {}
         }
@@ -132,7 +139,8 @@ impl Matcher {
             | LineFact::Rank(_)
             | LineFact::StillWaits
             | LineFact::GpuWait { .. }
-            | LineFact::Transport(_) => None,
+            | LineFact::Transport(_)
+            | LineFact::GaveUp { .. } => None,
         });
         match self.rule(line, stream, failure) {
             Some(found) => signs.extend(found),

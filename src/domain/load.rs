@@ -103,6 +103,13 @@ pub enum LineFact {
     Transport(Transport),
     /// A line that says something failed: an exception, a fatal error. Wrapper lines that only point to another line are not given.
     Failure(String),
+    /// A line after which this start comes to nothing, though its process may stay for long. It may only point to the line that says why.
+    GaveUp {
+        /// What it says.
+        text: String,
+        /// Whether the engine says so of itself. Else it is an exception that no engine was seen to survive: one that goes on all the same has survived it.
+        sure: bool,
+    },
 }
 
 impl LineFact {
@@ -118,7 +125,8 @@ impl LineFact {
             | Self::Download { .. }
             | Self::Rank(_)
             | Self::Transport(_)
-            | Self::Failure(_) => false,
+            | Self::Failure(_)
+            | Self::GaveUp { .. } => false,
         }
     }
 }

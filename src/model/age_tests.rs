@@ -1,5 +1,6 @@
 //! Ages of what a log said before the console came.
 
+mod given_up;
 mod rates;
 
 use std::sync::Arc;

@@ -14,6 +14,7 @@ mod causes;
 mod commands;
 pub mod facts;
 pub mod flow;
+mod given_up;
 mod history;
 mod intents;
 pub mod load;

@@ -11,6 +11,7 @@ use crate::domain::{Reading, Stamp, When};
 use crate::measure::Figures;
 
 use super::flow::Verdict;
+use super::given_up;
 use super::history;
 use super::load::failures;
 use super::ray;
@@ -186,11 +187,8 @@ pub fn server_since(state: &State) -> When {
     let told = match &view.state {
         ServingState::Loading => head.and_then(|load| load.started),
         ServingState::Failed(why) => {
-            let loads = state.nodes.iter().map(|n| &n.load).filter(|l| !l.over);
-            failures(loads)
-                .into_iter()
-                .find(|(_, text)| text == why)
-                .map(|(at, _)| *at)
+            let said = given_up::lines(state).into_iter().find(|(_, text)| text == why);
+            said.map(|(at, _)| *at)
         }
         ServingState::Unknown
         | ServingState::Down
@@ -262,8 +260,8 @@ fn judge(state: &State, now: Stamp) -> ServingState {
     };
     match health {
         Health::Unreachable(_) => ServingState::Unknown,
-        Health::Refused => refused(state),
-        Health::Status(UNAVAILABLE) if not_yet(state) => ServingState::Loading,
+        Health::Refused => refused(state, now),
+        Health::Status(UNAVAILABLE) if not_yet(state, now) => ServingState::Loading,
         Health::Status(code) => ServingState::Failed(format!("/health answers {code}")),
         Health::Ok => {
             if let Some(why) = wrong_model(state) {
@@ -283,13 +281,13 @@ fn judge(state: &State, now: Stamp) -> ServingState {
 }
 
 /// Whether a server that calls itself unavailable loads: some answer so before they are ready. One that has answered before, or has failed, is broken.
-fn not_yet(state: &State) -> bool {
+fn not_yet(state: &State, now: Stamp) -> bool {
     let before = match state.server.state {
         ServingState::Unknown | ServingState::Down | ServingState::Loading => true,
         ServingState::Answering | ServingState::Ready | ServingState::Degraded(_) | ServingState::Failed(_) => false,
     };
     let failed = !failures(state.nodes.iter().map(|n| &n.load).filter(|l| !l.over)).is_empty();
-    before && !failed && state.token_failed.is_none() && !proven(state) && refused(state) == ServingState::Loading
+    before && !failed && state.token_failed.is_none() && !proven(state) && refused(state, now) == ServingState::Loading
 }
 
 /// Whether a token of this start of the server is known.
@@ -311,15 +309,17 @@ fn wrong_model(state: &State) -> Option<String> {
     (!names.iter().any(|n| n == wanted)).then(|| format!("/v1/models names {}, not {wanted}", names.join(", ")))
 }
 
-fn refused(state: &State) -> ServingState {
+fn refused(state: &State, now: Stamp) -> ServingState {
     let head = state.config.head();
     let runs = state
         .observed
         .node(head)
         .and_then(|n| n.serve.value())
         .map(|s| !s.processes.is_empty());
-    let loads = state.nodes.iter().map(|n| &n.load).filter(|l| !l.over);
-    let failure = failures(loads).first().map(|(_, text)| text);
+    if let Some(why) = given_up::why(state, now).filter(|_| runs == Some(true)) {
+        return ServingState::Failed(why.to_owned());
+    }
+    let failure = given_up::lines(state).first().map(|(_, text)| text);
     match (runs, failure) {
         (Some(true), _) if gave_up(state, failure.is_some()) => ServingState::Failed(match failure {
             Some(why) => why.clone(),

@@ -1,19 +1,62 @@
 //! Lines that say what failed, and those that only point to another line.
 
 use crate::diagnose::{self, Kind};
+use crate::domain::load::LineFact;
 
 /// Longest text kept of a failure, in characters.
 const KEPT: usize = 300;
 
+/// What an engine says as it gives up, by how the message begins: vLLM's engine core and its workers, SGLang's schedulers and what watches over them.
+const LAST_WORDS: [&str; 9] = [
+    "EngineCore failed to start",
+    "EngineCore encountered a fatal error",
+    "EngineCore hit an exception",
+    "WorkerProc failed",
+    "Exception: WorkerProc initialization failed",
+    "RuntimeError: Engine core initialization failed",
+    "RuntimeError: Engine process failed to start",
+    "Scheduler hit an exception",
+    "Received sigquit from a child process",
+];
+
+/// The same, by what the message holds.
+const LAST_WORDS_WITHIN: [&str; 2] = [
+    " died unexpectedly, shutting down ",
+    "EngineDeadError: EngineCore encountered an issue",
+];
+
+/// Exceptions of a GPU without memory left.
+const NO_MEMORY: [&str; 4] = [
+    "torch.OutOfMemoryError: ",
+    "torch.cuda.OutOfMemoryError: ",
+    "RuntimeError: CUDA out of memory",
+    "RuntimeError: CUDA error: out of memory",
+];
+
 /// The failure that a message says, if it does: one that a rule knows, or a line in the form of one. What only points to another line is none, whatever its
-/// form.
-pub(super) fn read(text: &str) -> Option<String> {
+/// form, nor is an exception in a record that only informs or warns: `loud` says that it does more.
+pub(super) fn read(text: &str, loud: bool) -> Option<String> {
     let failed = match diagnose::builtin().says(text) {
         Some(Kind::Pointer | Kind::Quiet) => false,
-        Some(Kind::Cause | Kind::Echo) => true,
-        Some(Kind::Warning) | None => exception(text) || usage(text) || shell(text) || nccl(text),
+        Some(Kind::Cause | Kind::Echo) => loud || !exception(text),
+        Some(Kind::Warning) | None => (loud && exception(text)) || usage(text) || shell(text) || nccl(text),
     };
-    failed.then(|| text.chars().take(KEPT).collect())
+    failed.then(|| kept(text))
+}
+
+/// Whether a message says that this start comes to nothing.
+pub(super) fn gives_up(text: &str, loud: bool) -> Option<LineFact> {
+    let begins = |all: &[&str]| all.iter().any(|words| text.starts_with(words));
+    let own = begins(&LAST_WORDS) || LAST_WORDS_WITHIN.iter().any(|words| text.contains(words));
+    if !loud || !(own || begins(&NO_MEMORY)) || diagnose::builtin().says(text) == Some(Kind::Quiet) {
+        return None;
+    }
+    let text = kept(text);
+    Some(LineFact::GaveUp { text, sure: own })
+}
+
+fn kept(text: &str) -> String {
+    text.chars().take(KEPT).collect()
 }
 
 /// The last line of a Python traceback: a dotted name that ends in Error or Exception, then a colon or nothing.

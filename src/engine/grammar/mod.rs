@@ -77,7 +77,9 @@ fn read_part(part: &str) -> Vec<LineFact> {
     if let Some(stage) = stage(text) {
         return vec![LineFact::Stage(stage)];
     }
-    failure::read(text).map(LineFact::Failure).into_iter().collect()
+    let loud = !record::is_mild(&plain);
+    let failure = failure::read(text, loud).map(LineFact::Failure);
+    failure.into_iter().chain(failure::gives_up(text, loud)).collect()
 }
 
 /// The line with which a server begins: older versions name themselves in words, newer ones draw a banner with the version in its third row; a rank

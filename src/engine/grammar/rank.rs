@@ -44,7 +44,8 @@ pub(super) fn read(plain: &str, facts: &[LineFact]) -> Option<RankLine> {
             | LineFact::GpuWait { .. }
             | LineFact::StillWaits
             | LineFact::Transport(_)
-            | LineFact::Failure(_) => {}
+            | LineFact::Failure(_)
+            | LineFact::GaveUp { .. } => {}
         }
     }
     (found.stage.is_some() || found.rank.is_some()).then_some(found)

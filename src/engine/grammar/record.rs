@@ -44,8 +44,27 @@ fn after_colour(text: &str) -> Option<&str> {
     (sound && sure).then(|| inner.get(end + 1..)).flatten()
 }
 
+/// Levels of records that tell no failure.
+const MILD: [&str; 3] = ["INFO", "WARNING", "DEBUG"];
+
+/// Whether a line is a record that only informs or warns, as far as its level tells. Each line of a record of vLLM's has it.
+pub(super) fn is_mild(line: &str) -> bool {
+    let text = after_owners(line);
+    let own = MILD.iter().any(|level| {
+        text.strip_prefix(level)
+            .is_some_and(|rest| rest.starts_with(':') || after_place(rest).is_some())
+    });
+    let of_ray = || text.split_once(" -- ")?.0.split_whitespace().nth(2);
+    own || of_ray().is_some_and(|level| MILD.contains(&level))
+}
+
 /// The message of a line.
 pub(super) fn message(line: &str) -> &str {
+    after_head(after_owners(line)).trim()
+}
+
+/// What follows the owner prefixes of a line.
+fn after_owners(line: &str) -> &str {
     let mut text = after_docker_time(line.trim_start());
     // vLLM's own prefixes come before and after Ray's, in any number.
     loop {
@@ -55,7 +74,7 @@ pub(super) fn message(line: &str) -> &str {
         }
         text = rest;
     }
-    after_head(text).trim()
+    text
 }
 
 /// The line without the time that `docker logs --timestamps` puts first.

@@ -22,6 +22,11 @@ fn failure(text: &str) -> Vec<LineFact> {
     vec![LineFact::Failure(text.to_owned())]
 }
 
+fn gave_up(text: &str) -> Vec<LineFact> {
+    let text = text.to_owned();
+    vec![LineFact::GaveUp { text, sure: true }]
+}
+
 #[test]
 fn stages_are_read_in_the_words_of_every_version() {
     let cases = [
@@ -265,10 +270,6 @@ fn failures_are_lines_that_say_what_failed() {
             "Error: No available node types can fulfill resource request {'GPU': 1.0, 'node:192.168.50.192': 0.001}",
         ),
         (
-            "(EngineCore pid=84) ERROR 06-07 18:13:55 [multiproc.py:1] RayWorkerProc rank=[2] died unexpectedly, shutting down executor.",
-            "RayWorkerProc rank=[2] died unexpectedly, shutting down executor.",
-        ),
-        (
             "vllm: error: unrecognized arguments: serve /models/GLM",
             "vllm: error: unrecognized arguments: serve /models/GLM",
         ),
@@ -281,15 +282,71 @@ fn failures_are_lines_that_say_what_failed() {
     for (line, expected) in cases {
         assert_eq!(read_line(line), failure(expected), "{line}");
     }
+    // One that says why and that nothing comes after it, and one that only says the latter.
+    let died = "RayWorkerProc rank=[2] died unexpectedly, shutting down executor.";
+    let record = format!("(EngineCore pid=84) ERROR 06-07 18:13:55 [multiproc.py:1] {died}");
+    assert_eq!(read_line(&record), [failure(died), gave_up(died)].concat());
+    for pointer in [
+        "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {'EngineCore': 1}",
+        "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. See stack trace (above) for the root cause.",
+    ] {
+        assert_eq!(read_line(pointer), gave_up(pointer));
+    }
     let raylet = "(raylet) The node with node id: 0f21 and address: 10.0.0.51 has been marked dead because the detector has missed too many heartbeats";
     assert!(matches!(read_line(raylet).as_slice(), [LineFact::Failure(_)]));
 }
 
 #[test]
+fn a_last_word_is_told_by_who_says_it_and_how_loud() {
+    let own = [
+        "(EngineCore pid=1639) ERROR 04-25 03:33:09 [core.py:1108] EngineCore failed to start.",
+        "ERROR 06-18 09:11:02 [core.py:516] EngineCore encountered a fatal error.",
+        "(VllmWorker rank=0 pid=1110) ERROR 08-26 12:16:15 [multiproc_executor.py:492] WorkerProc failed to start.",
+        "(EngineCore pid=1281) ERROR 09-10 08:13:54 [core.py:1374] Exception: WorkerProc initialization failed due to an exception in a background process. See stack trace for root cause.",
+        "(APIServer pid=1) RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {'EngineCore': 1}",
+        "RuntimeError: Engine process failed to start. See stack trace for the root cause.",
+        "(EngineCore pid=1709) ERROR 06-01 17:32:04 [multiproc_executor.py:283] Worker proc VllmWorker-0 died unexpectedly, shutting down executor.",
+        "(APIServer pid=1) ERROR 09-05 01:15:59 [async_llm.py:718] vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. See stack trace (above) for the root cause.",
+        "[2025-03-29 18:56:25 TP0] Scheduler hit an exception: Traceback (most recent call last):",
+        "[2026-02-27 15:27:13] Received sigquit from a child process. It usually means the child failed.",
+    ];
+    let likely = [
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.32 GiB.",
+        "(Worker_TP1 pid=86) ERROR 09-10 08:13:53 [multiproc_executor.py:944] torch.cuda.OutOfMemoryError: CUDA out of memory.",
+    ];
+    let none = [
+        "(Worker_TP0 pid=85) WARNING 09-10 08:13:53 [backends.py:1] torch.OutOfMemoryError: CUDA out of memory. Trying the next one.",
+        "2026-11-29 18:59:36,893 WARNING worker.py:1841 -- Worker proc x died unexpectedly, shutting down executor.",
+        "INFO:     EngineCore failed to start once, and is tried again",
+        "Received request cmpl-1: prompt: 'the EngineDeadError: EngineCore encountered an issue'",
+        "Runtime error during autotuning: CUDA out of memory. Ignoring this choice.",
+        "(EngineCore pid=7) ERROR 09-10 08:13:53 [core.py:7] RuntimeError: No supported CUDA architectures found for major versions [10].",
+    ];
+    for (lines, told) in [(&own[..], Some(true)), (&likely, Some(false)), (&none, None)] {
+        for line in lines {
+            let said = read_line(line).into_iter().find_map(|fact| {
+                let LineFact::GaveUp { sure, .. } = fact else {
+                    return None;
+                };
+                Some(sure)
+            });
+            assert_eq!(said, told, "{line}");
+        }
+    }
+    // What only warns is no failure either, whoever knows it.
+    assert_eq!(read_line(none[0]), []);
+    let warned =
+        "(Worker_TP0 pid=85) WARNING 09-10 08:13:53 [x.py:1] ModuleNotFoundError: No module named 'flash_attn'";
+    assert_eq!(read_line(warned), []);
+    assert_eq!(
+        read_line(&warned.replace("WARNING", "ERROR")),
+        failure("ModuleNotFoundError: No module named 'flash_attn'")
+    );
+}
+
+#[test]
 fn lines_that_only_point_elsewhere_or_do_no_harm_say_nothing() {
     let lines = [
-        "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {'EngineCore': 1}",
-        "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. See stack trace (above) for the root cause.",
         "ray.exceptions.RayTaskError(ValueError): ray::RayWorkerWrapper.execute_method() (pid=12)",
         "(Worker_TP0 pid=490) WARNING 11-29 19:00:25 [utils.py:597] Failed to create oneDNN linear, fallback to torch linear. Exception: could not create a primitive",
         "(APIServer pid=11823) ERROR 11-29 17:14:25 [serving.py:274] Error with model error=ErrorInfo(message='The model `nope` does not exist.')",
@@ -329,7 +386,7 @@ fn walk(log: &str) -> (Vec<Stage>, Option<LineFact>, bool) {
             | LineFact::Transport(_)
             | LineFact::Checkpoint(_)
             | LineFact::Rank(_) => None,
-            LineFact::Failure(_) => {
+            LineFact::Failure(_) | LineFact::GaveUp { .. } => {
                 last = Some(fact.clone());
                 None
             }

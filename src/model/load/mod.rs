@@ -54,10 +54,21 @@ pub struct Load {
     pub progress_at: Option<When>,
     /// First failure lines since the start, in order, each with when it was written.
     pub failures: Vec<(When, String)>,
+    /// The line that says that this start comes to nothing, and whether the engine says so of itself.
+    pub gave_up: Option<LastWord>,
     /// NCCL transports seen since the start.
     pub transports: Vec<Transport>,
     /// Whether the server ended in peace: what it said before is not why it is gone.
     pub over: bool,
+}
+
+/// What says that a start comes to nothing.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LastWord {
+    /// When it was said, and in which words.
+    pub said: (When, String),
+    /// Whether the engine says so of itself.
+    pub sure: bool,
 }
 
 /// A download, in bytes.
@@ -153,7 +164,13 @@ impl Load {
                 };
                 self.enter(Stage::Starting, now);
             }
-            LineFact::Stage(stage) => self.enter(stage, now),
+            LineFact::Stage(stage) => {
+                // An engine that begins anew in the same server, and a server that came up all the same.
+                if stage == Stage::Starting || stage == Stage::Listening {
+                    self.gave_up = None;
+                }
+                self.enter(stage, now);
+            }
             LineFact::Bar { stage, done, total } => {
                 self.enter(stage, now);
                 self.move_bar(stage, done, total, now);
@@ -161,7 +178,7 @@ impl Load {
             LineFact::Download { file, done, total } => {
                 self.enter(Stage::Download, now);
                 if self.download.take(file, done, total, now) {
-                    self.progress_at = Some(now);
+                    self.goes_on(now);
                 }
             }
             LineFact::Checkpoint(size) => self.checkpoint = Some(size),
@@ -181,7 +198,23 @@ impl Load {
                     self.failures.push((now, text));
                 }
             }
+            LineFact::GaveUp { text, sure } => match &mut self.gave_up {
+                Some(word) => word.sure |= sure,
+                None => {
+                    self.gave_up = Some(LastWord {
+                        said: (now, text),
+                        sure,
+                    })
+                }
+            },
         }
+    }
+
+    /// The log says that it goes on: what no engine was seen to survive, this one has. Its own word holds until it begins anew, for other ranks go on for a
+    /// while, and late lines come after it.
+    fn goes_on(&mut self, now: When) {
+        self.progress_at = Some(now);
+        self.gave_up = self.gave_up.take().filter(|word| word.sure);
     }
 
     /// The log has a line that says more than that something is waited for: such lines alone break a silence.
@@ -206,7 +239,7 @@ impl Load {
             // Each stage comes once at most, so the list is as short as the stages are few.
             self.entered.push((stage, now));
             self.bar = None;
-            self.progress_at = Some(now);
+            self.goes_on(now);
         }
     }
 
@@ -215,15 +248,22 @@ impl Load {
             return;
         }
         if bar::advance(&mut self.bar, stage, done, total, now) {
-            self.progress_at = Some(now);
+            self.goes_on(now);
         }
     }
 }
 
-/// Failure lines of all nodes, the first one first: a worker's cause comes before the head's echo of it.
+/// Failure lines of all nodes, the first one first: a worker's cause comes before the head's echo of it. That an engine has given up comes after all that
+/// says why, though it may have been said before.
 pub fn failures<'a>(loads: impl Iterator<Item = &'a Load>) -> Vec<&'a (When, String)> {
-    let mut all: Vec<_> = loads.flat_map(|l| &l.failures).collect();
+    let (mut all, mut last) = (Vec::new(), Vec::new());
+    for load in loads {
+        all.extend(&load.failures);
+        last.extend(load.gave_up.as_ref().map(|word| &word.said));
+    }
     all.sort_by_key(|(at, _)| *at);
+    last.sort_by_key(|(at, _)| *at);
+    all.extend(last);
     all
 }
 

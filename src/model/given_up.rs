@@ -1,0 +1,71 @@
+//! Whether a server has said itself that its start comes to nothing, though its process is still there.
+//!
+//! An engine whose core failed may hang for long before its process ends: a rank waits for a peer that is gone, or a library for its threads. The engine's own
+//! last word is enough then. What it says must be of the process that runs now: a container's log holds what earlier servers said, and a server is silent
+//! for a while before it draws its banner.
+
+use std::time::Duration;
+
+use crate::domain::load::Stage;
+use crate::domain::{Stamp, When};
+
+use super::load::verdict::patience;
+use super::load::{Load, failures};
+use super::state::State;
+
+/// Time that the lines which say why take to come after the last word: it is the first line of a traceback.
+const TRACEBACK: Duration = Duration::from_secs(2);
+
+/// What the server failed of, in the words of a log, where one says that it gave up.
+pub(super) fn why(state: &State, now: Stamp) -> Option<&str> {
+    let began = began(state)?;
+    let words = loads(state).filter_map(|load| load.gave_up.as_ref());
+    let (said, _) = words.map(|word| &word.said).find(|(said, _)| of(*said, began))?;
+    let reason = loads(state)
+        .flat_map(|load| &load.failures)
+        .any(|(said, _)| of(*said, began));
+    // The last word alone is no reason as long as one may come.
+    if !reason && said.age(now) < TRACEBACK {
+        return None;
+    }
+    lines(state).first().map(|(_, text)| text.as_str())
+}
+
+/// The failure lines of the servers that are not over, the likely reason first; where a server runs, of that one.
+pub(super) fn lines(state: &State) -> Vec<&(When, String)> {
+    let all = failures(loads(state));
+    match began(state) {
+        Some(began) => all.into_iter().filter(|(said, _)| of(*said, began)).collect(),
+        None => all,
+    }
+}
+
+fn loads(state: &State) -> impl Iterator<Item = &Load> {
+    state.nodes.iter().map(|n| &n.load).filter(|l| !l.over)
+}
+
+/// When the server that runs began: the youngest, where there are several. `None` where none runs, or nobody knows.
+fn began(state: &State) -> Option<Stamp> {
+    let serve = &state.observed.node(state.config.head())?.serve;
+    let (facts, read) = (serve.value()?, serve.at()?);
+    let up = facts
+        .processes
+        .iter()
+        .map(|p| p.up_seconds)
+        .reduce(|a, b| Some(a?.min(b?)))?;
+    match up {
+        Some(up) => Some(Stamp(read.0.saturating_sub(up.saturating_mul(1000)))),
+        // Its banner is as good as its start.
+        None => state.nodes.get(state.config.head().index())?.load.started?.sure(),
+    }
+}
+
+/// Whether a line is of the server that began then. A line of unknown age is where its server had drawn its own banner for long.
+fn of(said: When, began: Stamp) -> bool {
+    let least = if said.found {
+        patience(Stage::Starting)
+    } else {
+        Duration::ZERO
+    };
+    began.plus(least) <= said.stamp
+}
