@@ -53,6 +53,13 @@ pub(super) fn advance(state: &mut State, effects: &mut Vec<Effect>) {
     perform(state, todo, effects);
 }
 
+/// What the latest run was for may have come true after it was over.
+pub(super) fn look_back(state: &mut State) {
+    if let Some(machine) = state.run.as_mut() {
+        machine.look_back(&state.observed, &state.config, state.now.stamp);
+    }
+}
+
 /// Tells the run that one of its commands ended.
 pub(super) fn command_done(state: &mut State, done: &CommandDone, effects: &mut Vec<Effect>) {
     let now = state.now.stamp;
@@ -75,6 +82,10 @@ pub(super) fn abort(state: &mut State, effects: &mut Vec<Effect>) {
 
 /// The cure of the step that failed, when one is known: that of its first cause, a command where it has one.
 pub(super) fn fix(state: &State) -> Option<String> {
+    // What has come true since needs no cure.
+    if state.run.as_ref()?.steps().iter().any(|s| s.later.is_some()) {
+        return None;
+    }
     let cause = causes::failed_step(state).and_then(|step| state.step_cause(step));
     let cure = cause.and_then(|c| c.command.map(|(_, line)| line).or(c.fix));
     cure.or_else(|| step_fix(state))

@@ -2,16 +2,16 @@
 
 use crate::config::Config;
 use crate::config::types::Engine;
-use crate::domain::NodeId;
 use crate::domain::link::LinkState;
 use crate::domain::observed::Observed;
+use crate::domain::{NodeId, Stamp};
 
 use super::condition::Condition;
-use super::judge::{ours, stray_of};
+use super::judge::{judge, ours, stray_of};
 
-/// What to do, when it is known.
+/// What to do, when it is known. `named` tells whether the logs hold a line that names a failure: nobody is sent to look for one that isn't there.
 #[must_use]
-pub(super) fn fix(condition: &Condition, observed: &Observed, config: &Config) -> Option<String> {
+pub(super) fn fix(condition: &Condition, observed: &Observed, config: &Config, named: bool) -> Option<String> {
     let name = |n: NodeId| config.node_name(n);
     let image = &config.container.image;
     let docker = &config.container.docker;
@@ -59,26 +59,62 @@ pub(super) fn fix(condition: &Condition, observed: &Observed, config: &Config) -
             .find(|n| stray(observed, config, *n) || no_head(observed, config))
             .map(|n| membership(observed, config, n))
             .or_else(|| {
-                Some(format!(
-                    "join the missing nodes with W; `{docker} logs {container}` there says more"
-                ))
+                let more = config.workers().any(|n| there(observed, config, n) == Some(true));
+                let more = more.then(|| format!("; `{docker} logs {container}` there says more"));
+                Some(format!("join the missing nodes with W{}", more.unwrap_or_default()))
             }),
         Condition::ContainerRuns(n) | Condition::StartLost(n) | Condition::RayListens(n) => {
-            Some(format!("`{docker} logs {container}` on {} says why", name(*n)))
+            Some(match there(observed, config, *n) {
+                Some(false) => gone(config, *n),
+                Some(true) | None => format!("`{docker} logs {container}` on {} says why", name(*n)),
+            })
         }
         Condition::ModelListed | Condition::WrongModel => Some(
             "set serve.served_name to the name that the server gives, or stop it with X and serve the configured model with S".to_owned(),
         ),
-        Condition::ServeLost | Condition::Healthy | Condition::TokenSeen => Some(format!(
+        Condition::ServeLost | Condition::Healthy | Condition::TokenSeen if named => Some(format!(
             "the first failure line in the log of {} says why; look at the other nodes' logs too",
             name(config.head())
         )),
+        Condition::ServeLost | Condition::Healthy | Condition::TokenSeen => Some(unnamed(condition, observed, config)),
         Condition::ContainerGone(n) => Some(format!("on {}: {docker} rm -f {container}", name(*n))),
         Condition::StartUnderWay(_)
         | Condition::ServeUnderWay
         | Condition::ServeGone
         | Condition::VerbEnded(_)
         | Condition::VerbFailed(_) => None,
+    }
+}
+
+/// What to do where no log names a failure. A server that still runs was not stopped by the run that gave up.
+fn unnamed(condition: &Condition, observed: &Observed, config: &Config) -> String {
+    let runs = judge(&Condition::ServeUnderWay, observed, config, Stamp(0)).holds();
+    if *condition == Condition::TokenSeen && runs {
+        return "no log names a failure; X stops the server, and S starts it anew".to_owned();
+    }
+    if runs {
+        return "no log names a failure, and the server was left running: S waits for it anew and starts no second one; X stops it".to_owned();
+    }
+    "no log names a failure: what each node printed last stands in its pane".to_owned()
+}
+
+/// Whether a container of the configured name was seen on a node, in whatever state; `None` when nobody knows.
+fn there(observed: &Observed, config: &Config, node: NodeId) -> Option<bool> {
+    let containers = observed.node(node)?.containers.value()?;
+    Some(containers.named(&config.container.name).is_some())
+}
+
+/// What to do about a container that is not there any more: its log went with it.
+fn gone(config: &Config, node: NodeId) -> String {
+    let name = config.node_name(node);
+    match &config.engine {
+        Engine::VllmRay(_) => {
+            format!("somebody removed it, and its log with it; U starts anew on {name} what is missing")
+        }
+        Engine::Script(s) => format!(
+            "it is gone, and its log with it: let {} start it without --rm, and `{} logs {}` on {name} will say why",
+            s.path, config.container.docker, config.container.name
+        ),
     }
 }
 

@@ -17,6 +17,8 @@ pub struct StepStatus {
     pub started: Option<Stamp>,
     /// When it was over.
     pub ended: Option<Stamp>,
+    /// When what it was for was seen to hold, after it had ended otherwise; `None` while that is not so. How it ended stays what it was.
+    pub later: Option<Stamp>,
     /// What it told on the way, newest last.
     pub notes: Vec<String>,
     /// What it waits for, with the latest answers.

@@ -1,8 +1,11 @@
 //! What stands over the panes.
 
+use std::time::Duration;
+
 use bringup::domain::command::Exit;
 use bringup::domain::intent::{Action, Mode};
 use bringup::domain::question::{Ask, Question};
+use bringup::domain::serving::{ServeFacts, ServeProcess};
 use bringup::domain::sockets::{Listener, SocketFacts};
 use bringup::domain::{HopId, QuestionId, Source};
 use bringup::model::State;
@@ -325,6 +328,65 @@ fn a_failed_step_shows_the_first_cause_beside_it() {
         assert!(text.contains(part), "{part}\n{}", drawn.text());
     }
     assert_role(&drawn, "cause    Ray", "bad");
+}
+
+#[test]
+fn a_run_that_gave_up_says_when_and_since_when_what_it_waited_for_is_there() {
+    let mut config = example();
+    config.limits.stall = Duration::from_secs(5);
+    let mut state = in_mode(all_known(loading(config)), Mode::Run);
+    let listener = Listener {
+        address: "*".into(),
+        port: 6379,
+        pid: None,
+        container: None,
+    };
+    state.observed.nodes[0].sockets = read(SocketFacts {
+        listeners: vec![listener],
+    });
+    let process = ServeProcess {
+        pid: 7,
+        mark: None,
+        command: "vllm serve".into(),
+        up_seconds: Some(60),
+    };
+    state.observed.nodes[0].serve = read(ServeFacts {
+        processes: vec![process],
+    });
+    run_until(&mut state, Exit::Code(0), &[]);
+    let words = |state: &State| {
+        let text = shot(state, &Default::default(), (120, 50)).text().replace('┃', " ");
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let failed = words(&state);
+    for part in [
+        "failed",
+        "(limits.stall)",
+        "fix: no log names a failure",
+        "U plans anew",
+    ] {
+        assert!(failed.contains(part), "{part}\n{failed}");
+    }
+    let since = ago(3).stamp;
+    let server = ready(example()).observed.server;
+    state.observed.server = server;
+    let mut machine = state.run.take().expect("a run");
+    machine.look_back(&state.observed, &state.config, since);
+    state.run = Some(machine);
+    let said = words(&state);
+    for part in [
+        "✗ 4 serve",
+        "failed",
+        "it was given up at 12:30:",
+        "; the server is ready since 12:31:04",
+        "what the run waited for has come true",
+    ] {
+        assert!(said.contains(part), "{part}\n{said}");
+    }
+    assert!(!said.contains("fix:"), "nothing is left to mend\n{said}");
+    state.screen.mode = Mode::Panes;
+    let line = words(&state);
+    assert!(line.contains("was given up at step 4 of 4"), "{line}");
 }
 
 #[test]

@@ -113,6 +113,7 @@ fn refresh(state: &mut State, now: Stamp) {
         again(&mut node.image, now);
         again(&mut node.versions, now);
         again(&mut node.verb, now);
+        again(&mut node.serve, now);
     }
     again(&mut state.observed.server.health, now);
 }

@@ -181,7 +181,9 @@ pub(super) fn failure_of(bad: &[(Condition, Verdict)], scene: Scene<'_>) -> Fail
         seen: seens.join("; "),
         expected: expecteds.join("; "),
         lines: Vec::new(),
-        fix: bad.iter().find_map(|(c, _)| fix(c, scene.observed, scene.config)),
+        fix: bad
+            .iter()
+            .find_map(|(c, _)| fix(c, scene.observed, scene.config, scene.names_failure())),
         after: Duration::ZERO,
     }
 }

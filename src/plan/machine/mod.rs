@@ -20,10 +20,12 @@ use crate::domain::command::Command;
 use crate::domain::effect::RunOutcome;
 use crate::domain::event::CommandDone;
 use crate::domain::observed::Observed;
+use crate::domain::problem::Verdict;
 use crate::domain::step::{Failure, StepEvent, StepEventKind, StepOutcome};
 use crate::domain::{NodeId, RunId, Stamp, StepId};
 
 use super::condition::Condition;
+use super::judge::judge;
 use super::status::{StepState, StepStatus};
 use super::types::{Plan, PlannedCommand, Step};
 use super::want::Want;
@@ -102,6 +104,13 @@ struct Scene<'a> {
     config: &'a Config,
     progress: &'a Progress,
     now: Stamp,
+}
+
+impl Scene<'_> {
+    /// Whether some log holds a line that names a failure.
+    fn names_failure(self) -> bool {
+        !self.progress.failures.is_empty()
+    }
 }
 
 /// Where the current step is.
@@ -286,6 +295,27 @@ impl Machine {
             Phase::Over => {}
         }
         out
+    }
+
+    /// Looks whether what a step was for, that ended otherwise, has come true since. To be called while the run is over; it starts nothing.
+    pub fn look_back(&mut self, observed: &Observed, config: &Config, now: Stamp) {
+        if self.outcome.is_none() {
+            return;
+        }
+        for (step, status) in self.plan.steps.iter().zip(&mut self.steps) {
+            let since = match (&status.state, status.ended) {
+                (StepState::Failed(_) | StepState::Aborted | StepState::Unknown(_), Some(ended)) => ended,
+                (StepState::Waiting | StepState::Checking | StepState::Running | StepState::Verifying, _)
+                | (StepState::Done(_), _)
+                | (StepState::Failed(_) | StepState::Aborted | StepState::Unknown(_), None) => continue,
+            };
+            let all: Vec<Verdict> = step.after.iter().map(|c| judge(c, observed, config, since)).collect();
+            if all.iter().any(check::fails) {
+                status.later = None;
+            } else if !all.is_empty() && all.iter().all(Verdict::holds) {
+                status.later = status.later.or(Some(now));
+            }
+        }
     }
 
     /// Takes the end of a command. One that is not ours changes nothing.

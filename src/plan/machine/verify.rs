@@ -154,7 +154,7 @@ fn broken(watch: &mut Watch, by: &[Condition], scene: Scene<'_>) -> Option<(Opti
                         seen,
                         expected,
                         lines: Vec::new(),
-                        fix: fix(condition, scene.observed, scene.config),
+                        fix: fix(condition, scene.observed, scene.config, scene.names_failure()),
                         after: Duration::ZERO,
                     };
                     return Some((condition.node(), failure));

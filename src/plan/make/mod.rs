@@ -100,7 +100,7 @@ impl<'a> Maker<'a> {
     fn refuse_unless(&mut self, condition: &Condition) {
         if let Verdict::Fails { seen, expected } = self.judge(condition) {
             let text = format!("{}: seen {seen}, expected {expected}", condition.text(self.config));
-            self.refuse(text, fix(condition, self.observed, self.config));
+            self.refuse(text, fix(condition, self.observed, self.config, false));
         }
     }
 

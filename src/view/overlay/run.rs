@@ -8,8 +8,9 @@ use ratatui::text::Span;
 
 use crate::domain::problem::Verdict;
 use crate::domain::step::{Failure, StepOutcome};
-use crate::domain::time::human;
-use crate::plan::{Machine, Step, StepState, StepStatus};
+use crate::domain::time::{human, millis};
+use crate::domain::{Stamp, Wall};
+use crate::plan::{Machine, Step, StepKind, StepState, StepStatus};
 use crate::view::Scene;
 use crate::view::canvas::Canvas;
 use crate::view::cause;
@@ -172,6 +173,8 @@ fn done(look: &Look, first: &Step, last: &Step) -> Line {
 fn head(scene: &Scene<'_>, step: &Step, status: &StepStatus) -> Line {
     let look = scene.look;
     let (mark, style) = mark(look, &status.state);
+    // What came true since is history: it does not shout any more.
+    let style = if status.later.is_some() { look.dim() } else { style };
     let (title, limit) = match &status.state {
         StepState::Waiting => (look.dim(), String::new()),
         StepState::Done(_) => (look.text(), String::new()),
@@ -227,12 +230,58 @@ fn word(state: &StepState) -> Option<&'static str> {
 fn details(scene: &Scene<'_>, step: &Step, status: &StepStatus, width: u16, detail: Detail) -> Vec<Line> {
     let look = scene.look;
     match &status.state {
-        StepState::Waiting | StepState::Aborted => Vec::new(),
+        StepState::Waiting => Vec::new(),
+        StepState::Failed(_) | StepState::Aborted | StepState::Unknown(_) if status.later.is_some() => {
+            since(scene, step, status, width)
+        }
+        StepState::Aborted => Vec::new(),
         StepState::Done(StepOutcome::Warning(text)) => broken(text, INDENT, width, look.warn()),
         StepState::Done(StepOutcome::Success | StepOutcome::Skipped | StepOutcome::Adopted) => Vec::new(),
         StepState::Unknown(why) => broken(why, INDENT, width, look.bad()),
         StepState::Failed(failure) => failed(scene, step, failure, width),
         StepState::Checking | StepState::Running | StepState::Verifying => waits(scene, status, width, detail),
+    }
+}
+
+/// How a step ended, and that what it was for has come true since: nothing of it is left to mend.
+fn since(scene: &Scene<'_>, step: &Step, status: &StepStatus, width: u16) -> Vec<Line> {
+    let look = scene.look;
+    let said = match &status.state {
+        StepState::Failed(failure) => [&failure.what, &failure.seen].map(String::as_str).join(": "),
+        StepState::Unknown(why) => why.clone(),
+        StepState::Waiting | StepState::Checking | StepState::Running | StepState::Verifying => String::new(),
+        StepState::Done(_) | StepState::Aborted => String::new(),
+    };
+    let mut lines = Vec::new();
+    if !said.is_empty() {
+        lines.extend(short(&said, INDENT, width, look.dim()));
+    }
+    let clock = |at: Option<Stamp>| {
+        let ago = at.map_or(0, |at| millis(scene.now.stamp.since(at)));
+        words::clock(Wall(scene.now.wall.0.saturating_sub(ago)), look.utc_offset())
+    };
+    let text = format!(
+        "it was given up at {}; {} since {}",
+        clock(status.ended),
+        come_true(step.kind, scene.state.options.no_probe),
+        clock(status.later)
+    );
+    lines.extend(broken(&text, INDENT, width, look.good()));
+    lines
+}
+
+/// What has come true when all that a step was for holds.
+fn come_true(kind: StepKind, no_probe: bool) -> &'static str {
+    match kind {
+        StepKind::Pull => "the image is there",
+        StepKind::Image => "the images are equal",
+        StepKind::Head => "the head runs and is in Ray",
+        StepKind::Join => "it is in Ray",
+        StepKind::Membership => "the membership is complete",
+        StepKind::Serve if no_probe => "the server answers",
+        StepKind::Serve => "the server is ready",
+        StepKind::StopServe => "the server is gone",
+        StepKind::StopNode => "nothing of it is left",
     }
 }
 

@@ -189,3 +189,69 @@ fn the_limit_ends_a_wait_and_says_what_was_waited_for() {
     assert_eq!(failure.seen, "it listens at 127.0.0.1:6379 only");
     assert_eq!(failure.after.as_secs(), 120);
 }
+
+#[test]
+fn who_is_told_to_look_for_a_line_finds_one() {
+    let mut world = World::loading(false);
+    world.progress.last = Some(world.now);
+    world.tick(602_000);
+    world.done(0);
+    let fix = world.failure().fix.clone().unwrap_or_default();
+    assert!(!fix.contains("failure line"), "{fix}");
+    assert!(
+        fix.contains("S waits for it anew"),
+        "the server was left running: {fix}"
+    );
+    let mut world = World::loading(false);
+    world.progress.failures = vec!["ValueError: no such thing".to_owned()];
+    world.tick(602_000);
+    world.done(0);
+    assert_eq!(world.failure().lines, ["ValueError: no such thing"]);
+    let fix = world.failure().fix.clone().unwrap_or_default();
+    assert!(fix.starts_with("the first failure line in the log of spark-1"), "{fix}");
+}
+
+#[test]
+fn a_log_that_went_with_its_container_is_not_pointed_to() {
+    for (config, cure) in [(sparks(), "U starts anew"), (scripted(), "without --rm")] {
+        let seen = joined(&config);
+        let mut world = World::of(config, seen, Action::Serve, &[StepKind::Serve], false);
+        world.tick(1000);
+        world.done(0);
+        let config = world.config.clone();
+        server(&mut world.seen, &config, true);
+        world.tick(10_000);
+        world.seen.nodes[1].containers = Reading::known(ContainerFacts::default(), world.now);
+        world.tick(10_000);
+        while !world.flights.is_empty() {
+            world.done(0);
+        }
+        let fix = world.failure().fix.clone().unwrap_or_default();
+        assert!(fix.contains("its log with it") && fix.contains(cure), "{fix}");
+    }
+}
+
+#[test]
+fn what_comes_true_after_a_run_gave_up_is_seen_and_what_goes_again_too() {
+    let mut world = World::loading(false);
+    world.progress.last = Some(world.now);
+    world.tick(602_000);
+    world.done(0);
+    let later = |world: &mut World, ms: u64| {
+        world.tick(ms);
+        let (seen, config, now) = (&world.seen, &world.config, world.now);
+        world.machine.look_back(seen, config, now);
+        world.machine.steps()[0].later
+    };
+    assert_eq!(later(&mut world, 1000), None);
+    let config = world.config.clone();
+    answers(&mut world.seen, &config, 0.0);
+    assert_eq!(later(&mut world, 1000), None, "no token yet");
+    answers(&mut world.seen, &config, 7.0);
+    let since = later(&mut world, 1000);
+    assert_eq!(since, Some(world.now));
+    assert_eq!(later(&mut world, 60_000), since, "since it was first seen");
+    assert_eq!(world.over, Some(RunOutcome::Failed), "how it ended stays");
+    world.seen.server.health = Reading::known(Health::Refused, world.now);
+    assert_eq!(later(&mut world, 1000), None);
+}
