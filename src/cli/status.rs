@@ -2,14 +2,12 @@
 
 use std::borrow::Cow;
 use std::fmt::Write;
-use std::time::Duration;
 
 use color_eyre::eyre::Result;
 
 use crate::domain::count::amount;
 use crate::domain::event::Subject;
 use crate::domain::gpu::{Gpu, GpuFacts};
-use crate::domain::time::human;
 use crate::domain::units::Bytes;
 use crate::domain::{NodeId, Reading};
 use crate::measure::window::Quantiles;
@@ -153,12 +151,7 @@ fn text(state: &State) -> String {
             }
         };
         if let Some(silent) = members::silent(state, id) {
-            let _ok = write!(ray, "; {}", silent.by.says());
-            // One that was found so just now may have been so for long.
-            let known = now.since(silent.since);
-            if known >= Duration::from_secs(1) {
-                let _ok = write!(ray, " for {}", human(known));
-            }
+            let _ok = write!(ray, "; {}", silent.text(now));
         }
         let _ok = writeln!(
             text,
@@ -366,7 +359,7 @@ mod tests {
         state.nodes[0].last_error = Some(LastError {
             error,
             at: state.now.stamp,
-            since: state.now.stamp,
+            since: crate::domain::When::found(state.now.stamp),
         });
         state.observed.nodes[0].link = LinkState::Connecting;
         let text = text(&state);

@@ -45,7 +45,7 @@ pub fn silent_since(state: &State, now: Stamp) -> Option<When> {
     let (seen, view) = (state.observed.node(head)?, state.nodes.get(head.index())?);
     // A head that is tried again is as silent as before.
     if let Some(since) = lost_since(state, head) {
-        return Some(When::at(since));
+        return Some(since);
     }
     if seen.link != LinkState::Up {
         return None;

@@ -265,7 +265,7 @@ fn a_node_that_is_lost_stays_lost_through_every_try_to_reach_it() {
             "at {at} s"
         );
         assert_eq!(heard.0.server.since, Stamp(4000), "at {at} s");
-        assert_eq!(lost_since(&heard.0, worker), Some(Stamp(1000)), "at {at} s");
+        assert_eq!(lost_since(&heard.0, worker), Some(When::at(Stamp(1000))), "at {at} s");
     }
     heard.event(31, Source::Node(worker), EventKind::Link(LinkState::Up));
     heard.scrape(31, Ok(streaming(10.0)));

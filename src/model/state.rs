@@ -59,6 +59,8 @@ pub struct State {
     pub hops: Vec<LinkState>,
     /// Why each jump host was down last, while it is not up again.
     pub hop_errors: Vec<Option<LastError>>,
+    /// Since when each jump host has been tried without a connection.
+    pub(super) hop_tried: Vec<Option<When>>,
     /// Nodes, in the config's order.
     pub nodes: Vec<NodeView>,
     /// The model server.
@@ -142,6 +144,8 @@ pub struct NodeView {
     pub linked_at: Option<Stamp>,
     /// Why the connection was down last, while it is not up again.
     pub last_error: Option<LastError>,
+    /// Since when it has been tried without a connection.
+    pub(super) tried: Option<When>,
     /// What the latest probes found wrong.
     pub problems: Vec<Problem>,
     /// What the node says that it can't read now.
@@ -184,8 +188,8 @@ pub struct LastError {
     pub error: LinkError,
     /// When it was found.
     pub at: Stamp,
-    /// Since when there has been no connection: tries that fail in between do not begin it anew.
-    pub since: Stamp,
+    /// Since when there has been no connection: tries that fail in between do not begin it anew. One that was never up was found so with the first try.
+    pub since: When,
 }
 
 /// Where a node's log stands.
@@ -383,6 +387,7 @@ impl State {
         Self {
             hops: vec![LinkState::Idle; config.ssh.jump.len()],
             hop_errors: vec![None; config.ssh.jump.len()],
+            hop_tried: vec![None; config.ssh.jump.len()],
             nodes: vec![NodeView::default(); nodes],
             observed: Observed::of(nodes),
             config,

@@ -128,6 +128,7 @@ pub fn update(state: &mut State, event: Event) -> Vec<Effect> {
     server::settle(state, state.now.stamp, &mut effects);
     if changes {
         causes::settle(state);
+        run::look_back(state);
         logs::settle(state, state.now.stamp, &mut effects);
     }
     run::advance(state, &mut effects);
@@ -214,8 +215,13 @@ fn take_link(state: &mut State, source: Source, link: LinkState) {
     let now = state.now.stamp;
     match source {
         Source::Hop(hop) => {
-            if let (Some(slot), Some(last)) = (state.hops.get_mut(hop.index()), state.hop_errors.get_mut(hop.index())) {
-                *last = why::last_error(last.take(), slot, &link, now);
+            if let (Some(slot), Some(last), Some(tried)) = (
+                state.hops.get_mut(hop.index()),
+                state.hop_errors.get_mut(hop.index()),
+                state.hop_tried.get_mut(hop.index()),
+            ) {
+                *tried = why::tried(*tried, slot, &link, now);
+                *last = why::last_error(last.take(), *tried, &link, now);
                 *slot = link;
             }
         }
@@ -226,7 +232,8 @@ fn take_link(state: &mut State, source: Source, link: LinkState) {
             ) else {
                 return;
             };
-            view.last_error = why::last_error(view.last_error.take(), &seen.link, &link, now);
+            view.tried = why::tried(view.tried, &seen.link, &link, now);
+            view.last_error = why::last_error(view.last_error.take(), view.tried, &link, now);
             view.linked_at = linked_at(view.linked_at, &link, now);
             let usable = link.usable();
             match (usable, view.watch) {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::domain::link::LinkState;
 use crate::domain::reading::NOT_ASKED;
 use crate::domain::serving::Health;
-use crate::domain::{NodeId, Reading, Stamp};
+use crate::domain::{NodeId, Reading, Stamp, When};
 
 use super::schedule::HEALTH_EVERY;
 use super::server::PORT_REFUSES;
@@ -75,40 +75,50 @@ impl State {
     }
 }
 
-/// Why a connection was down last, after it changed from `old` to `link`.
+/// Since when there has been no connection, after it changed from `old` to `link`: `None` while there is one, or none was tried.
+pub(super) fn tried(before: Option<When>, old: &LinkState, link: &LinkState, now: Stamp) -> Option<When> {
+    match link {
+        LinkState::Up | LinkState::Silent { .. } => None,
+        LinkState::Idle if !old.usable() => before,
+        LinkState::Idle | LinkState::Connecting | LinkState::Asking | LinkState::Down { .. } => {
+            before.or(Some(match (old, link) {
+                // It was lost with its last sign of life, and not when that was sure.
+                (LinkState::Silent { since }, _) | (LinkState::Up, LinkState::Down { since, .. }) => When::at(*since),
+                (LinkState::Up, LinkState::Idle | LinkState::Connecting | LinkState::Asking) => When::at(now),
+                // Nobody had asked before: how long it has been so is not known.
+                (_, LinkState::Down { since, .. }) => When::found(*since),
+                (_, _) => When::found(now),
+            }))
+        }
+    }
+}
+
+/// Why a connection was down last, after it changed to `link`; `tried` is since when there has been none.
 pub(super) fn last_error(
     before: Option<LastError>,
-    old: &LinkState,
+    tried: Option<When>,
     link: &LinkState,
     now: Stamp,
 ) -> Option<LastError> {
     match link {
         LinkState::Up | LinkState::Silent { .. } => None,
         LinkState::Idle | LinkState::Connecting | LinkState::Asking => before,
-        LinkState::Down { error, since, .. } => {
-            let since = match (before, old) {
-                (Some(before), _) => before.since,
-                // It was lost with its last sign of life, and not when that was sure.
-                (None, LinkState::Silent { since }) => *since,
-                (None, _) => *since,
-            };
-            Some(LastError {
-                error: error.clone(),
-                at: now,
-                since,
-            })
-        }
+        LinkState::Down { error, since, .. } => Some(LastError {
+            error: error.clone(),
+            at: now,
+            since: tried.unwrap_or(When::found(*since)),
+        }),
     }
 }
 
 /// Since when there is no connection to a node that was or should be there; `None` while it is up, or was not tried to its end yet.
 #[must_use]
-pub fn lost_since(state: &State, node: NodeId) -> Option<Stamp> {
+pub fn lost_since(state: &State, node: NodeId) -> Option<When> {
     let last = state.nodes.get(node.index()).and_then(|n| n.last_error.as_ref());
     match &state.observed.node(node)?.link {
         LinkState::Up => None,
-        LinkState::Silent { since } => Some(*since),
-        LinkState::Down { since, .. } => Some(last.map_or(*since, |l| l.since)),
+        LinkState::Silent { since } => Some(When::at(*since)),
+        LinkState::Down { since, .. } => Some(last.map_or(When::found(*since), |l| l.since)),
         // Where it is tried again, nothing says yet that it answers.
         LinkState::Idle | LinkState::Connecting | LinkState::Asking => last.map(|l| l.since),
     }
@@ -178,14 +188,18 @@ mod tests {
         let (never, lost) = ("not asked yet".to_owned(), "spark-1 can't be reached".to_owned());
         for (source, why, from) in [(Source::Node(HEAD), &lost, 0), (Source::Hop(HopId(0)), &never, 100)] {
             let mut next = |after, link| stands(source, from + after, link);
-            let failed = Some((Stamp(from + 10), Stamp(10)));
-            let again = Some((Stamp(from + 25), Stamp(10)));
+            let first = When::found(Stamp(from + 1));
+            let failed = Some((Stamp(from + 10), first));
+            let again = Some((Stamp(from + 25), first));
             assert_eq!(next(1, LinkState::Connecting), (None, never.clone()));
             assert_eq!(next(10, down(10)), (failed, why.clone()));
             assert_eq!(next(20, LinkState::Connecting), (failed, why.clone()));
-            assert_eq!(next(25, down(25)), (again, why.clone()), "since the first of them");
+            assert_eq!(next(25, down(25)), (again, why.clone()), "since the first try");
             assert_eq!(next(30, LinkState::Up), (None, never.clone()));
             assert_eq!(next(40, LinkState::Connecting), (None, never.clone()));
+            let lost = Some((Stamp(from + 50), When::at(Stamp(from + 40))));
+            assert_eq!(next(50, down(from + 50)).0, lost, "it was up until it was tried anew");
+            assert_eq!(next(60, LinkState::Up), (None, never.clone()));
         }
     }
 }

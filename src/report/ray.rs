@@ -137,7 +137,7 @@ fn expected(state: &State, now: Now) -> Vec<Value> {
             "registered_as": member.and_then(|m| m.standing.node()).map(|n| n.address.as_str()),
             "earlier_lives": member.map(|m| m.earlier),
             "wrong": member.map(|m| m.wrong.clone()).unwrap_or_default(),
-            "not_answering": silent.map(|s| json!({ "for_s": seconds(now.stamp, s.since), "by": s.by.word() })),
+            "not_answering": silent.map(|s| json!({ "for_s": seconds(now.stamp, s.since.stamp), "by": s.by.word() })),
             "ray_version": versions.ray,
             "python_version": versions.python,
         }))
@@ -167,6 +167,6 @@ fn rank(state: &State, rank: &Rank<'_>, now: Stamp) -> Value {
         "runs": rank.runs(),
         "up_s": rank.up_seconds,
         "gpu_processes": rank.processes,
-        "not_answering": members::silent(state, rank.id).map(|s| json!({ "for_s": seconds(now, s.since), "by": s.by.word() })),
+        "not_answering": members::silent(state, rank.id).map(|s| json!({ "for_s": seconds(now, s.since.stamp), "by": s.by.word() })),
     })
 }

@@ -70,7 +70,7 @@ fn link_json(link: &LinkState, lost: Option<&LastError>, now: Now) -> Value {
             "kind": error.kind,
             "error": error.text,
             "fix": error.fix,
-            "for_s": seconds(now.stamp, lost.map_or(*since, |l| l.since)),
+            "for_s": seconds(now.stamp, lost.map_or(*since, |l| l.since.stamp)),
             "retries": retry_at.is_some(),
         }),
     }

@@ -97,7 +97,7 @@ fn run(scene: &Scene<'_>) -> Option<(String, Style)> {
     if scene.state.screen.mode == Mode::Run {
         return beside_steps(machine).map(|text| (text.to_owned(), look.text()));
     }
-    let ended = machine.steps().iter().filter_map(|s| s.ended).max();
+    let ended = machine.steps().iter().filter_map(|s| s.later.or(s.ended)).max();
     let old = ended.is_some_and(|at| scene.now.stamp.since(at) > RUN_OVER);
     if machine.outcome().is_some() && old {
         return None;
@@ -111,6 +111,11 @@ fn run(scene: &Scene<'_>) -> Option<(String, Style)> {
     })?;
     let title = machine.plan().steps.get(at).map_or("", |s| s.title.as_str());
     let place = format!("step {} of {}", at + 1, steps.len());
+    if steps.get(at)?.later.is_some() {
+        let text =
+            format!("{what} was given up at {place}, {title}; what it waited for has come true since: r shows it");
+        return Some((text, look.text()));
+    }
     let (said, style) = match &steps.get(at)?.state {
         StepState::Failed(f) => (format!("{what} failed at {place}, {title}: {}", f.what), look.bad()),
         StepState::Unknown(why) => (format!("{what} lost track at {place}, {title}: {why}"), look.bad()),
@@ -124,6 +129,9 @@ fn run(scene: &Scene<'_>) -> Option<(String, Style)> {
 
 /// What to say while the steps themselves are on the screen.
 fn beside_steps(machine: &Machine) -> Option<&'static str> {
+    if machine.steps().iter().any(|s| s.later.is_some()) {
+        return Some("what the run waited for has come true since it was given up; Esc hides the steps");
+    }
     match machine.outcome() {
         None => Some("Esc hides the steps and the run goes on; r shows them again"),
         Some(RunOutcome::Failed) => Some("the step says why; y copies the cure, if one is known; U plans anew"),
@@ -163,9 +171,10 @@ fn suggestion(state: &State, now: Stamp) -> Option<&'static str> {
         Mark::No => {
             Some("press U to bring everything up: it shows the exact commands first and runs nothing before Enter")
         }
-        Mark::Yes if workers.joined < workers.all => {
-            Some("the head runs: W joins the workers, U does all that is left")
-        }
+        Mark::Yes if workers.mark == Mark::Unknown => Some(
+            "some worker is out of sight: its pane says since when; nothing is known of the whole before it is back",
+        ),
+        Mark::Yes if workers.mark != Mark::Yes => Some("the head runs: W joins the workers, U does all that is left"),
         Mark::Yes => Some("the cluster is whole: S serves the model"),
         Mark::Busy => Some("the head's container runs and is not in Ray yet"),
         Mark::Bad => Some("the head's container is broken: its log says why; U shows what it takes"),

@@ -240,8 +240,7 @@ fn said(scene: &Scene<'_>) -> String {
 
 /// Ray notices a lost host late: what the console knows is said beside it.
 fn not_answering(scene: &Scene<'_>, silent: Silent) -> String {
-    let ago = seconds(scene.now.stamp.since(silent.since));
-    format!("{} for {ago}", silent.by.says())
+    silent.text(scene.now.stamp)
 }
 
 fn versions<'a>(scene: &Scene<'a>, id: NodeId, row: &mut Row<'a>) {

@@ -1,10 +1,12 @@
 //! Where the cluster stands, in one mark for each part: what the top line, the panes and the hint of what to do next agree on.
 
+use std::time::Duration;
+
 use crate::domain::container::{Container, ContainerState};
 use crate::domain::event::Subject;
 use crate::domain::link::LinkState;
 use crate::domain::ray::RayFacts;
-use crate::domain::{NodeId, Role, Stamp};
+use crate::domain::{NodeId, Stamp};
 use crate::model::schedule::{every, ray_every};
 use crate::model::state::ServingState;
 use crate::model::{State, listens_since, server_since};
@@ -117,37 +119,61 @@ pub(super) fn node(state: &State, id: NodeId, now: Stamp) -> Mark {
 
 /// The workers together: how many are members, of how many.
 pub(super) struct Workers {
-    pub joined: usize,
+    /// As far as was known last; `None` when nothing of any of them was ever known.
+    pub joined: Option<usize>,
     pub all: usize,
     pub mark: Mark,
+    /// How old the oldest of what it rests on is, where some worker is out of sight.
+    pub stale: Option<Duration>,
 }
 
-/// The workers together.
+/// The workers together. One that is out of sight counts as what it was last.
 pub(super) fn workers(state: &State, now: Stamp) -> Workers {
-    let marks: Vec<Mark> = state
-        .config
-        .node_ids()
-        .filter(|id| state.config.node(*id).is_some_and(|n| n.role == Role::Worker))
-        .map(|id| node(state, id, now))
-        .collect();
-    let joined = marks.iter().filter(|m| **m == Mark::Yes).count();
+    let ids: Vec<NodeId> = state.config.workers().collect();
+    let marks: Vec<Mark> = ids.iter().map(|id| node(state, *id, now)).collect();
+    let mut known = Vec::new();
+    let mut stale = None;
+    for (id, mark) in ids.iter().zip(&marks) {
+        match mark {
+            Mark::Unknown => {
+                if let Some((was, age)) = last(state, *id, now) {
+                    known.push(was);
+                    stale = stale.max(Some(age));
+                }
+            }
+            Mark::Yes | Mark::Busy | Mark::No | Mark::Bad | Mark::Stopped => known.push(*mark == Mark::Yes),
+        }
+    }
     let any = |mark| marks.contains(&mark);
-    let mark = if joined == marks.len() {
+    let mark = if marks.iter().all(|m| *m == Mark::Yes) {
         Mark::Yes
     } else if any(Mark::Bad) {
         Mark::Bad
     } else if any(Mark::Unknown) {
         Mark::Unknown
-    } else if any(Mark::Busy) || joined > 0 {
+    } else if any(Mark::Busy) || any(Mark::Yes) {
         Mark::Busy
     } else {
         Mark::No
     };
     Workers {
-        joined,
-        all: marks.len(),
+        joined: (!known.is_empty() || ids.is_empty()).then(|| known.iter().filter(|was| **was).count()),
+        all: ids.len(),
         mark,
+        stale,
     }
+}
+
+/// Whether a node that is out of sight was a member when it was seen last, and how old that is; `None` when it was never known.
+fn last(state: &State, id: NodeId, now: Stamp) -> Option<(bool, Duration)> {
+    let containers = &state.observed.node(id)?.containers;
+    let seen = containers.age(now)?;
+    if container(state, id).is_none_or(|c| c.state != ContainerState::Running) {
+        return Some((false, seen));
+    }
+    let ray = &state.observed.ray;
+    let was = member(state, id, ray.value()?);
+    Some((was, seen.max(ray.age(now)?)))
 }
 
 /// The model server.

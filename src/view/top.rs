@@ -14,7 +14,7 @@ use super::look::Look;
 use super::node::load::whole;
 use super::standing::{self, Mark};
 use super::widgets::row::Row;
-use super::words::{clock, seconds};
+use super::words::{NOTHING, clock, seconds};
 
 /// Lines for hops that are not up; more of them are counted, not shown.
 const HOP_LINES: usize = 2;
@@ -71,12 +71,12 @@ fn chain(scene: &Scene<'_>) -> Vec<Span<'static>> {
     );
     let workers = standing::workers(state, now);
     if workers.all > 0 {
-        part(
-            &mut spans,
-            &format!("workers {}/{}", workers.joined, workers.all),
-            workers.mark,
-            look,
-        );
+        let joined = workers.joined.map_or(NOTHING.to_owned(), |n| n.to_string());
+        let name = format!("workers {joined}/{}", workers.all);
+        part(&mut spans, &name, workers.mark, look);
+        if let Some(age) = workers.stale {
+            spans.push(Span::styled(format!(" {} ago", seconds(age)), look.stale()));
+        }
     }
     part(&mut spans, "serve", standing::serve(state), look);
     spans

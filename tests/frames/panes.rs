@@ -515,7 +515,7 @@ fn a_node_that_is_tried_again_still_says_why_the_last_try_failed() {
         state.nodes[i].last_error = Some(LastError {
             error: error.clone(),
             at: ago(4).stamp,
-            since: ago(40).stamp,
+            since: When::at(ago(40).stamp),
         });
     }
     let text = shot(&state, &LogWindows::default(), (120, 40)).text();
@@ -576,7 +576,7 @@ fn a_server_that_was_found_ready_is_not_said_to_be_so_since_then() {
 }
 
 #[test]
-fn a_membership_that_is_old_or_has_other_gpus_counts_as_joined_nowhere() {
+fn a_membership_that_is_old_is_marked_so_and_one_with_other_gpus_is_none() {
     let top = |state: &State| {
         let text = shot(state, &LogWindows::default(), (120, 40)).text();
         text.lines().next().unwrap_or_default().to_owned()
@@ -585,7 +585,11 @@ fn a_membership_that_is_old_or_has_other_gpus_counts_as_joined_nowhere() {
     assert!(top(&state).contains("head ✓ ── workers 1/1 ✓"), "{}", top(&state));
     let ray = state.observed.ray.value().cloned().expect("it is known");
     state.observed.ray = Reading::known(ray.clone(), ago(60).stamp);
-    assert!(top(&state).contains("head ? ── workers 0/1 ?"), "{}", top(&state));
+    assert!(
+        top(&state).contains("head ? ── workers 1/1 ? 1m00s ago"),
+        "{}",
+        top(&state)
+    );
     let mut more = ray;
     more.nodes[1].gpus = 2.0;
     state.observed.ray = read(more);
@@ -660,12 +664,31 @@ fn a_load_that_nobody_sees_any_more_has_no_bar_and_no_time_left() {
         let seen = text(&state);
         let (_, row) = seen.split_once("load ").expect("a row of the load");
         let row = row.lines().next().unwrap_or_default();
+        let known = ["last seen: weights 25/41", "last seen: weights 58 % inferred"];
         assert!(
-            row.contains("last seen: weights") && row.contains("not known now"),
-            "{row}"
+            known.iter().any(|k| row.contains(k)),
+            "what was known last stands: {row}"
         );
-        assert!(!row.contains("left") && !row.contains("25/41"), "{row}");
+        assert!(row.contains(" ago"), "with its age: {row}");
+        assert!(!row.contains("left") && !row.contains('█'), "{row}");
     }
+}
+
+#[test]
+fn workers_out_of_sight_are_counted_as_they_were_last_with_the_age() {
+    let mut state = ready(example());
+    let top = |state: &State| {
+        let text = shot(state, &LogWindows::default(), (120, 40)).text();
+        text.lines().next().unwrap_or_default().to_owned()
+    };
+    assert!(top(&state).contains("workers 1/1 ✓"), "{}", top(&state));
+    let containers = &mut state.observed.nodes[1].containers;
+    *containers = Reading::known(containers.value().cloned().unwrap(), ago(40).stamp);
+    state.observed.nodes[1].link = LinkState::Silent { since: ago(40).stamp };
+    assert!(top(&state).contains("workers 1/1 ? 40 s ago"), "{}", top(&state));
+    // What was never known is no zero.
+    let never = top(&empty(example()));
+    assert!(never.contains("workers -/1 ?"), "{never}");
 }
 
 #[test]

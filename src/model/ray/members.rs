@@ -6,7 +6,8 @@ use crate::domain::cadence;
 use crate::domain::count::{amount, things};
 use crate::domain::link::LinkState;
 use crate::domain::ray::{PlacementGroup, RayFacts, RayNode};
-use crate::domain::{NodeId, Now, Stamp};
+use crate::domain::time::human;
+use crate::domain::{NodeId, Now, Stamp, When};
 use crate::model::{State, lost_since};
 use crate::plan::stray_of;
 
@@ -41,10 +42,25 @@ pub enum Standing<'a> {
 /// A node that does not answer the console.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Silent {
-    /// Since when.
-    pub since: Stamp,
+    /// Since when; one that was never reached was found so with the first try.
+    pub since: When,
     /// Who knows.
     pub by: SilentBy,
+}
+
+impl Silent {
+    /// What is so, and for how long: `not answering for 12 s`. One that was found so just now may have been so for long.
+    #[must_use]
+    pub fn text(self, now: Stamp) -> String {
+        let says = self.by.says();
+        let age = self.since.age(now);
+        match (self.since.found, age < Duration::from_secs(1)) {
+            (true, true) => says.to_owned(),
+            (true, false) => format!("{says} for over {}", human(age)),
+            (false, true) => format!("{says} for 0 s"),
+            (false, false) => format!("{says} for {}", human(age)),
+        }
+    }
 }
 
 /// Who knows that a node does not answer.
@@ -213,7 +229,7 @@ pub fn silent(state: &State, id: NodeId) -> Option<Silent> {
             let stale = seen.memory.stale(state.now.stamp, cadence::MEMORY_EVERY);
             let since = seen.memory.at().filter(|_| stale)?;
             Some(Silent {
-                since,
+                since: When::at(since),
                 by: SilentBy::Readings,
             })
         }

@@ -8,11 +8,11 @@ use crate::domain::effect::Effect;
 use crate::domain::event::{Event, EventKind, Facts, ProbeId};
 use crate::domain::gpu::{Gpu, GpuFacts, GpuProcess};
 use crate::domain::image::{ImageFacts, InsideFacts};
-use crate::domain::link::LinkState;
+use crate::domain::link::{LinkError, LinkErrorKind, LinkState};
 use crate::domain::memory::MemoryFacts;
 use crate::domain::ray::{PlacementGroup, RayFacts, RayNode, RayStatus, RayVia};
 use crate::domain::serving::{ServeFacts, ServeProcess, ServerFacts, ServerProbe};
-use crate::domain::{NodeId, Now, Source, Stamp, Wall};
+use crate::domain::{NodeId, Now, Source, Stamp, Wall, When};
 use crate::model::{Options, State, update};
 
 use super::members::{self, SilentBy, Standing};
@@ -264,7 +264,7 @@ fn a_node_that_is_silent_is_no_member_whatever_ray_says() {
         "Ray's word stands beside it"
     );
     let silent = worker.silent.unwrap();
-    assert_eq!((silent.since, silent.by), (since, SilentBy::Ssh));
+    assert_eq!((silent.since, silent.by), (When::at(since), SilentBy::Ssh));
     assert!(!worker.well());
     // The connection lives, and the readings stand still.
     told.node(13_000, WORKER, EventKind::Link(LinkState::Up));
@@ -272,7 +272,42 @@ fn a_node_that_is_silent_is_no_member_whatever_ray_says() {
     assert_eq!(told.member(WORKER).silent, None);
     told.asked(19_250);
     let silent = told.member(WORKER).silent.unwrap();
-    assert_eq!((silent.since, silent.by), (Stamp(13_000), SilentBy::Readings));
+    assert_eq!((silent.since, silent.by), (When::at(Stamp(13_000)), SilentBy::Readings));
+}
+
+#[test]
+fn a_node_that_was_never_reached_does_not_answer_since_the_first_try_at_least() {
+    let mut told = Told::new();
+    let error = LinkError {
+        kind: LinkErrorKind::Unreachable,
+        text: "no route to host".into(),
+        fix: None,
+    };
+    let down = |ms| LinkState::Down {
+        error: error.clone(),
+        since: Stamp(ms),
+        retry_at: None,
+    };
+    told.0.observed.nodes[WORKER.index()].link = LinkState::Idle;
+    let said = |told: &mut Told, ms, link| {
+        told.node(ms, WORKER, EventKind::Link(link));
+        members::silent(&told.0, WORKER).map(|s| s.text(Stamp(ms)))
+    };
+    assert_eq!(said(&mut told, 2000, LinkState::Connecting), None);
+    assert_eq!(said(&mut told, 2010, down(2010)).as_deref(), Some("not answering"));
+    assert_eq!(
+        said(&mut told, 5000, LinkState::Connecting).as_deref(),
+        Some("not answering for over 3 s")
+    );
+    assert_eq!(
+        said(&mut told, 15_000, down(15_000)).as_deref(),
+        Some("not answering for over 13 s")
+    );
+    assert_eq!(said(&mut told, 16_000, LinkState::Up), None);
+    assert_eq!(
+        said(&mut told, 20_000, down(19_000)).as_deref(),
+        Some("not answering for 1 s")
+    );
 }
 
 #[test]

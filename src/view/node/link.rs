@@ -1,7 +1,7 @@
 //! The connection to a node, where it is not simply up.
 
-use crate::domain::NodeId;
 use crate::domain::link::LinkState;
+use crate::domain::{NodeId, When};
 use crate::model::lost_since;
 use crate::model::state::LastError;
 use crate::view::Scene;
@@ -32,8 +32,11 @@ pub(super) fn rows<'a>(scene: &Scene<'a>, id: NodeId, width: u16) -> Vec<Row<'a>
         LinkState::Connecting => {
             row.put(0, format!("connecting to {}", host(scene, id)), look.busy());
             if let Some(since) = lost_since(scene.state, id) {
-                let age = seconds(scene.now.stamp.since(since));
-                row.put(1, format!("down for {age}"), look.bad());
+                row.put(
+                    1,
+                    format!("down for {}", seconds(since.age(scene.now.stamp))),
+                    look.bad(),
+                );
             }
             let mut rows = vec![row];
             if let Some(last) = scene.state.nodes.get(id.index()).and_then(|n| n.last_error.as_ref()) {
@@ -51,9 +54,12 @@ pub(super) fn rows<'a>(scene: &Scene<'a>, id: NodeId, width: u16) -> Vec<Row<'a>
             vec![row]
         }
         LinkState::Down { error, retry_at, since } => {
-            let since = lost_since(scene.state, id).unwrap_or(*since);
-            let age = seconds(scene.now.stamp.since(since));
-            row.put(0, format!("down for {age}"), look.bad());
+            let since = lost_since(scene.state, id).unwrap_or(When::found(*since));
+            row.put(
+                0,
+                format!("down for {}", seconds(since.age(scene.now.stamp))),
+                look.bad(),
+            );
             row.put(1, retry(*retry_at, scene.now.stamp), look.dim()).right();
             let mut rows = vec![row];
             rows.extend(text(&error.text, width, look.bad()));

@@ -8,10 +8,11 @@ use crate::domain::load::Stage;
 use crate::model::load::eta::{self, Basis};
 use crate::model::load::verdict::{Judgement, Verdict};
 use crate::model::loading::{self, Part, ToldBy};
+use crate::model::lost_since;
 use crate::view::Scene;
 use crate::view::look::Look;
 use crate::view::widgets::row::Row;
-use crate::view::words::{ago, gib};
+use crate::view::words::{ago, gib, seconds};
 
 use super::readings::label;
 
@@ -30,7 +31,7 @@ pub(super) fn rows<'a>(scene: &Scene<'a>, id: NodeId, dense: bool) -> Vec<Row<'a
         ToldBy::HeadLog | ToldBy::Inferred => scene.state.config.head(),
     };
     if !reached(scene, from) {
-        last_seen(scene, part.stage, &mut row);
+        last_seen(scene, &part, from, &mut row);
         return vec![row];
     }
     match part.stage {
@@ -164,10 +165,31 @@ pub(super) fn reached(scene: &Scene<'_>, id: NodeId) -> bool {
     })
 }
 
-/// A load whose node is out of sight: nobody knows how far it is now, so there is no bar and no time left.
-fn last_seen(scene: &Scene<'_>, stage: Stage, row: &mut Row<'_>) {
-    row.put(0, format!("last seen: {}", stage.word()), scene.look.dim());
-    row.put(1, "not known now", scene.look.warn());
+/// A load whose node is out of sight: what was known last, as old as it is. Nobody knows how far it is now, so there is no bar and no time left.
+fn last_seen(scene: &Scene<'_>, part: &Part, from: NodeId, row: &mut Row<'_>) {
+    row.put(0, format!("last seen: {}", figures(part)), scene.look.stale());
+    if let Some(since) = lost_since(scene.state, from) {
+        row.put(
+            1,
+            format!("{} ago", seconds(since.age(scene.now.stamp))),
+            scene.look.warn(),
+        );
+    }
+    row.put(2, "not known now", scene.look.warn());
+}
+
+/// A stage with how far it was, in few words.
+pub(super) fn figures(part: &Part) -> String {
+    let word = part.stage.word();
+    match (part.bar, part.share) {
+        (Some(bar), _) => format!("{word} {}/{}", bar.done, bar.total),
+        (None, Some((share, guess))) => {
+            let guess = if guess { " inferred" } else { "" };
+            format!("{word} {:.0} %{guess}", share * 100.0)
+        }
+        (None, None) if part.told_by == ToldBy::Inferred => format!("{word} (inferred)"),
+        (None, None) => word.to_owned(),
+    }
 }
 
 /// The first failure line of this start, when there is one.

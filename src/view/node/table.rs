@@ -9,7 +9,7 @@ use crate::domain::gpu::Gpu;
 use crate::domain::intent::Pane;
 use crate::domain::units::Bytes;
 use crate::model::load::verdict::Verdict;
-use crate::model::loading::{self, ToldBy};
+use crate::model::loading;
 use crate::model::schedule::every;
 use crate::view::Scene;
 use crate::view::age::Age;
@@ -21,7 +21,7 @@ use crate::view::widgets::row::Row;
 use crate::view::words::{NOTHING, gib, things};
 
 use super::container;
-use super::load::{reached, tone};
+use super::load::{figures, reached, tone};
 use super::memory::share;
 
 /// Longest name that keeps its column.
@@ -167,9 +167,8 @@ fn load(scene: &Scene<'_>, id: NodeId) -> (String, Style) {
     let Some(part) = loading::part(scene.state, id) else {
         return (NOTHING.to_owned(), look.dim());
     };
-    let word = part.stage.word();
     if !reached(scene, id) {
-        return (format!("last {word}"), look.dim());
+        return (format!("last {}", figures(&part)), look.stale());
     }
     let judged = loading::judge(scene.state, Some(id), scene.now.stamp).map(|j| j.verdict);
     let style = match &judged {
@@ -181,14 +180,7 @@ fn load(scene: &Scene<'_>, id: NodeId) -> (String, Style) {
     let stalled = judged
         .filter(|v| matches!(v, Verdict::Stalled { .. }))
         .map(|v| v.text(scene.now.stamp));
-    let text = match (stalled, part.bar, part.share) {
-        (Some(stalled), _, _) => stalled,
-        (None, Some(bar), _) => format!("{word} {}/{}", bar.done, bar.total),
-        (None, None, Some((share, true))) => format!("{word} {:.0} % inferred", share * 100.0),
-        (None, None, _) if part.told_by == ToldBy::Inferred => format!("{word} (inferred)"),
-        (None, None, _) => word.to_owned(),
-    };
-    (text, style)
+    (stalled.unwrap_or_else(|| figures(&part)), style)
 }
 
 fn memory(scene: &Scene<'_>, id: NodeId, row: &mut Row<'_>) {
