@@ -45,7 +45,7 @@ exec 3<&0 4>&1 5>&2 </dev/null >/dev/null 2>&1
   echo "run $run"
   { while read -r byte; do echo "byte $byte"; done; echo end; } <&3 3<&- 4>&- 5>&- &
   ear=$!
-  { trap 'kill -s KILL "$nap"; exit' TERM; while :; do sleep "$6" & nap=$!; wait "$nap" || exit; echo tick; done; } 3<&- 4>&- 5>&- &
+  { trap 'kill -s KILL $!; exit' TERM; while :; do sleep "$6" & wait $! || exit; echo tick; done; } 3<&- 4>&- 5>&- &
   clock=$!
   wait "$run"
   echo "code $?"

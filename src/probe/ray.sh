@@ -4,8 +4,8 @@ docker=$1 name=$2
 shift 2
 {
   sh -c 'echo $PPID'
-  trap 'kill -s KILL "$nap"; exit' TERM
-  while echo; do sleep 10 >/dev/null 2>&1 & nap=$!; wait "$nap"; done
+  trap 'kill -s KILL $!; exit' TERM
+  while echo; do sleep 10 >/dev/null 2>&1 & wait $!; done
 } | {
   read -r beat
   $docker exec -i "$name" python3 -u -c "$program" "$@"

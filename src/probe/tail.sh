@@ -63,9 +63,10 @@ fi
 [ "$from" -gt 0 ] || from=0
 echo "@@ from $from $now $rest $why"
 [ "$rest" -eq 0 ] || tail -c "+$((at + 1))" <"$old" | head -c "$rest"
+reader=
+trap 'kill -s KILL $reader $! 2>/dev/null; exit 143' TERM
 tail -c "+$((from + 1))" -f "$file" &
 reader=$!
-trap 'kill "$reader" 2>/dev/null; exit 143' TERM
 while kill -0 "$reader" 2>/dev/null; do
   sleep 2 >/dev/null 2>&1 &
   wait "$!"

@@ -259,3 +259,31 @@ fn loops_that_have_nothing_to_say_end_with_a_script_whose_reader_is_gone() {
         nothing_left(shell, &script);
     });
 }
+
+#[test]
+fn no_loop_waits_long_before_it_looks_whether_its_script_is_there() {
+    each_shell(|_, shell| {
+        let folder = tempfile::tempdir().unwrap();
+        tool(folder.path(), "docker", "exit 1\n");
+        // A stand-in notes how long it is asked to sleep; busybox has a sleep of its own.
+        if shell[0] == "busybox" {
+            return;
+        }
+        tool(
+            folder.path(),
+            "sleep",
+            "echo \"$1\" >>\"$HOME/sleeps\"\nPATH=${PATH#*:}\nexec sleep \"$1\"\n",
+        );
+        let mut running = Running::start(shell, "docker", Duration::from_secs(10), folder.path());
+        // The disks are looked at once a minute.
+        running.until(|reading| reading.what == Subject::Disk);
+        let noted = || std::fs::read_to_string(folder.path().join("sleeps")).unwrap_or_default();
+        let longest = || noted().lines().filter_map(|l| l.parse::<u64>().ok()).max();
+        let mut looks = 0;
+        running.until(|reading| {
+            looks += u32::from(reading.what == Subject::Memory);
+            looks >= 2 && longest() >= Some(10)
+        });
+        assert_eq!(longest(), Some(10), "{shell:?}: {:?}", noted());
+    });
+}

@@ -47,16 +47,23 @@ tell() {
   out=
 }
 
-# Waits so many seconds. What waits or reads is ended with the loop, also where nothing ends the whole group.
+# Waits so many seconds. What waits or reads is ended with the loop, also where nothing ends the whole group; outright, as a signal that comes before a
+# new process is itself is lost, and by "$!" too, as it may come before the variable is set.
 nap= reader=
 pause() {
-  sleep "$1" &
-  nap=$!
-  wait "$nap"
-  # A loop of a script that was ended without its trap is nobody's.
-  kill -0 "$$" 2>/dev/null || exit
+  over=$1
+  while [ "$over" -gt 0 ]; do
+    part=$over
+    [ "$part" -le 10 ] || part=10
+    over=$((over - part))
+    sleep "$part" &
+    nap=$!
+    wait "$nap"
+    # A loop of a script that was ended without its trap is nobody's. None waits long before it looks.
+    kill -0 "$$" 2>/dev/null || exit
+  done
 }
-ends() { trap 'kill $nap $reader 2>/dev/null; exit' TERM; }
+ends() { trap 'kill -s KILL $nap $reader $! 2>/dev/null; exit' TERM; }
 
 # How long it is until the next look: $1 seconds, or five times as long as the last one took that began at $2, but not above 20; in $next.
 rest() {
@@ -72,10 +79,9 @@ limited() {
     "$@" 2>&1 &
     tool=$!
     {
-      trap 'kill "$nap"; exit' TERM
+      trap 'kill -s KILL $!; exit' TERM
       sleep "$limit" &
-      nap=$!
-      wait "$nap"
+      wait $!
       kill "$tool"
       sleep 1
       kill -s KILL "$tool"

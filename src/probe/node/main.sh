@@ -30,7 +30,7 @@ fi
 
 # Before there is anything to end: on a busy host the first readings come before this shell goes on. A reader that is gone is an end too.
 jobs=
-trap 'kill $nap $jobs 2>/dev/null; exit' TERM HUP INT PIPE
+trap 'kill -s KILL $nap 2>/dev/null; kill $jobs $! 2>/dev/null; exit' TERM HUP INT PIPE
 for loop in gpus apps containers fabric disk; do
   {
     ends
