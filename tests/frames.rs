@@ -20,3 +20,5 @@ mod screens;
 mod shot;
 #[path = "frames/sizes.rs"]
 mod sizes;
+#[path = "frames/small.rs"]
+mod small;

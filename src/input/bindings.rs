@@ -173,7 +173,7 @@ pub const BINDINGS: &[Binding] = &[
     },
     Binding {
         keys: "Enter",
-        hint: "run it",
+        hint: "run",
         help: "run what is shown: a plan, or the throughput test",
         group: Group::Plan,
         modes: &[Mode::Plan, Mode::Test],
@@ -205,7 +205,7 @@ pub const BINDINGS: &[Binding] = &[
     },
     Binding {
         keys: "y",
-        hint: "trust it",
+        hint: "trust",
         help: "trust the key and write it to known_hosts",
         group: Group::Question,
         modes: &[Mode::Question],
@@ -213,7 +213,7 @@ pub const BINDINGS: &[Binding] = &[
     },
     Binding {
         keys: "n",
-        hint: "refuse it",
+        hint: "refuse",
         help: "refuse the key",
         group: Group::Question,
         modes: &[Mode::Question],

@@ -3,7 +3,7 @@
 use ratatui::layout::Rect;
 use ratatui::text::Span;
 
-use crate::domain::intent::{Intent, Mode};
+use crate::domain::intent::{Action, Intent, Mode};
 use crate::input::{self, Binding, Group, Press};
 
 use super::Scene;
@@ -14,7 +14,6 @@ use super::widgets::row::Row;
 pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect) {
     let look = scene.look;
     let mut row = Row::new();
-    row.put(0, " ", look.text());
     let secret = scene.state.questions.front().is_some_and(|q| q.ask.secret());
     let asks = scene.state.screen.mode == Mode::Question;
     let keys = if asks && scene.early {
@@ -24,18 +23,19 @@ pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect) {
     } else {
         bound(scene.state.screen.mode, !refused(scene), scene.state.run_under_way())
     };
-    for (i, (rank, key, word)) in keys.into_iter().enumerate() {
+    for (rank, key, word) in keys {
         let spans = vec![
             Span::styled(key, look.key()),
             Span::styled(format!(" {word}"), look.text()),
         ];
         row.spans(rank, spans);
-        if i == 0 {
-            row.tight();
-        }
     }
-    row.draw(canvas, area.x, area.y, area.width);
+    let row = if area.width < NARROW { row.closing() } else { row };
+    row.draw(canvas, area.x.saturating_add(1), area.y, area.width.saturating_sub(1));
 }
+
+/// Width below which the keys stand closer.
+const NARROW: u16 = 60;
 
 /// Whether what is shown can't be run.
 fn refused(scene: &Scene<'_>) -> bool {
@@ -49,7 +49,7 @@ fn refused(scene: &Scene<'_>) -> bool {
 type Keys = Vec<(u8, &'static str, &'static str)>;
 
 /// The key that counts everywhere and always.
-const LEAVE: (u8, &str, &str) = (1, "Ctrl-C", "quit");
+const LEAVE: (u8, &str, &str) = (3, "Ctrl-C", "quit");
 
 fn bound(mode: Mode, confirms: bool, under_way: bool) -> Keys {
     let runs = |b: &Binding| b.chords.iter().any(|(_, p)| *p == Press::Intent(Intent::Confirm));
@@ -62,11 +62,7 @@ fn bound(mode: Mode, confirms: bool, under_way: bool) -> Keys {
     hints
         .map(|(i, b)| {
             (
-                if stays(b) {
-                    1
-                } else {
-                    u8::try_from(i + 2).unwrap_or(u8::MAX)
-                },
+                stays(b).unwrap_or_else(|| u8::try_from(i + 6).unwrap_or(u8::MAX)),
                 b.keys,
                 b.hint,
             )
@@ -78,18 +74,22 @@ fn bound(mode: Mode, confirms: bool, under_way: bool) -> Keys {
 fn typing() -> Keys {
     vec![
         (1, "Enter", "use it"),
-        (1, "Esc", "go on without"),
-        (2, "Ctrl-U", "clear"),
+        (2, "Esc", "skip"),
+        (4, "Ctrl-U", "clear"),
         LEAVE,
     ]
 }
 
-fn stays(binding: &Binding) -> bool {
-    binding.group == Group::Cluster
-        || binding.chords.iter().any(|(_, press)| {
-            matches!(
-                press,
-                Press::Intent(Intent::Help | Intent::Quit | Intent::Confirm | Intent::Back)
-            )
-        })
+/// How soon a key that stays long goes: the answers last, then the way back, then what does most, then the parts of it.
+fn stays(binding: &Binding) -> Option<u8> {
+    let rank = |press: &Press| match press {
+        Press::Answer(_) | Press::Intent(Intent::Confirm) => Some(1),
+        Press::Intent(Intent::Back | Intent::StopRun | Intent::StopMenu) => Some(2),
+        // The stop menu lists them itself.
+        Press::Intent(Intent::Plan(Action::StopServe | Action::StopAll)) => None,
+        Press::Intent(Intent::Plan(Action::Up)) => Some(3),
+        Press::Intent(Intent::Help | Intent::Quit) => Some(4),
+        Press::Intent(_) => (binding.group == Group::Cluster).then_some(5),
+    };
+    binding.chords.iter().find_map(|(_, press)| rank(press))
 }

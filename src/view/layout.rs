@@ -79,8 +79,8 @@ pub fn draw(scene: &Scene<'_>, buffer: &mut Buffer, area: Rect) -> Regions {
 
 fn zoomed(scene: &Scene<'_>, canvas: &mut Canvas<'_>, mut rest: Rect, regions: &mut Regions) {
     if scene.state.screen.mode == Mode::Run {
-        let height = run::height(scene, rest);
-        run::draw(scene, canvas, take_bottom(&mut rest, height), regions);
+        let (room, height) = (rest, run::height(scene, rest));
+        run::draw(scene, canvas, take_bottom(&mut rest, height), room, regions);
     }
     match scene.state.screen.focus {
         Pane::Node(n) => node::draw(scene, canvas, rest, NodeId(n), regions),
@@ -92,8 +92,8 @@ fn zoomed(scene: &Scene<'_>, canvas: &mut Canvas<'_>, mut rest: Rect, regions: &
 
 fn panes(scene: &Scene<'_>, canvas: &mut Canvas<'_>, mut rest: Rect, screen: Rect, regions: &mut Regions) {
     if scene.state.screen.mode == Mode::Run {
-        let height = run::height(scene, rest);
-        run::draw(scene, canvas, take_bottom(&mut rest, height), regions);
+        let (room, height) = (rest, run::height(scene, rest));
+        run::draw(scene, canvas, take_bottom(&mut rest, height), room, regions);
     }
     let height = if screen.height >= ROOMY { PANE } else { LOW_PANE };
     let bench = scene.state.bench.is_some();

@@ -15,7 +15,7 @@ use crate::view::regions::Regions;
 use crate::view::widgets::row::Row;
 use crate::view::words::{self, clock, seconds};
 
-use super::{Line, broken, line, place, text_width};
+use super::{Line, broken, line, text_width, whole};
 
 /// Lines of output shown under a command that failed.
 const OUTPUT: usize = 4;
@@ -28,7 +28,7 @@ pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect, regio
     let mut title = Row::new();
     title.put(0, "commands run on the nodes", look.focus());
     title.put(2, "the log file has all of them", look.dim()).right();
-    place(scene, canvas, area, title, &text(scene, text_width(area)), regions);
+    whole(scene, canvas, area, title, &text(scene, text_width(area)), regions);
 }
 
 fn text(scene: &Scene<'_>, width: u16) -> Vec<Line> {

@@ -5,6 +5,7 @@ mod help;
 mod plan;
 mod question;
 pub(super) mod run;
+mod small;
 mod stop;
 mod test;
 
@@ -20,6 +21,8 @@ use super::regions::{Regions, Scrolled};
 use super::widgets::boxes::{Border, centred, frame};
 use super::widgets::row::Row;
 use super::widgets::wrap::wrap;
+
+use small::small;
 
 /// Narrowest box, so that its title and foot can be read.
 const NARROWEST: u16 = 40;
@@ -42,7 +45,11 @@ pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect, regio
 
 /// The widest that a text of an overlay may be in `area`.
 fn text_width(area: Rect) -> u16 {
-    area.width.saturating_sub(4)
+    if small(area) {
+        area.width
+    } else {
+        area.width.saturating_sub(4)
+    }
 }
 
 /// A frame in the middle as large as its text, which scrolls when it is longer than the screen.
@@ -54,6 +61,10 @@ fn boxed(
     lines: &[Line],
     regions: &mut Regions,
 ) {
+    if small(area) {
+        small::draw(scene, canvas, area, &title.words(), lines, regions);
+        return;
+    }
     let widest = lines
         .iter()
         .map(|l| l.iter().map(Span::width).sum::<usize>())
@@ -63,6 +74,27 @@ fn boxed(
     let width = widest.clamp(NARROWEST, text_width(area).max(NARROWEST)) + 4;
     let height = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_add(2);
     place(scene, canvas, centred(area, width, height), title, lines, regions);
+}
+
+/// A text that takes all of `area`.
+fn whole(
+    scene: &Scene<'_>,
+    canvas: &mut Canvas<'_>,
+    area: Rect,
+    title: Row<'_>,
+    lines: &[Line],
+    regions: &mut Regions,
+) {
+    if small(area) {
+        small::draw(scene, canvas, area, &title.words(), lines, regions);
+    } else {
+        place(scene, canvas, area, title, lines, regions);
+    }
+}
+
+/// Whether a box around so many lines has its place in `area`.
+fn fits(area: Rect, lines: &[Line]) -> bool {
+    !small(area) && lines.len() + 2 <= usize::from(area.height)
 }
 
 /// A frame around a text that scrolls when it is longer than its place.

@@ -12,7 +12,7 @@ use crate::view::regions::Regions;
 use crate::view::widgets::row::Row;
 use crate::view::words;
 
-use super::{Line, broken, line, place, text_width};
+use super::{Line, broken, line, text_width, whole};
 
 /// Indent of what belongs to a step.
 const INDENT: usize = 4;
@@ -34,7 +34,7 @@ pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect, regio
     } else {
         title.put(1, "refused", look.bad());
     }
-    place(
+    whole(
         scene,
         canvas,
         area,

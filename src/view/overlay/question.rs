@@ -10,7 +10,7 @@ use crate::view::regions::Regions;
 use crate::view::widgets::row::Row;
 use crate::view::words;
 
-use super::{Line, boxed, broken, line, text_width};
+use super::{Line, boxed, broken, fits, line, small, text_width};
 
 /// Dots shown of a secret, and characters of what may be seen: a longer one shows no more.
 const DOTS: usize = 32;
@@ -35,7 +35,59 @@ pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect, regio
         title.put(1, format!("{more} more wait"), look.warn()).right();
     }
     let lines = text(scene, question, text_width(area).min(WIDEST));
-    boxed(scene, canvas, area, title, &lines, regions);
+    if fits(area, &lines) {
+        boxed(scene, canvas, area, title, &lines, regions);
+    } else {
+        let (title, lines) = short(scene, question, area.width);
+        small::draw(scene, canvas, area, &title, &lines, regions);
+    }
+}
+
+/// The question in as few words as it takes: what is asked, then what the answer rests on, then the rest. The keys stand on the last line.
+fn short(scene: &Scene<'_>, question: &Question, width: u16) -> (String, Vec<Line>) {
+    let look = scene.look;
+    let who = words::source(scene.state, question.from);
+    let again = |again: bool| again.then(|| line("✗ That was not it.", look.bad()));
+    match &question.ask {
+        Ask::HostKey {
+            host,
+            algorithm,
+            fingerprint,
+            file,
+        } => {
+            let mut lines: Vec<Line> = small::plain(fingerprint, width, look.strong());
+            for text in [format!("{host}, {algorithm}"), format!("written to {file}")] {
+                lines.extend(small::plain(&text, width, look.text()));
+            }
+            (format!("trust {who}'s key?"), lines)
+        }
+        Ask::Passphrase { key, again: wrong } => {
+            let mut lines = vec![field(scene, "")];
+            lines.extend(again(*wrong));
+            lines.extend(small::plain(&format!("of {key}, for {who}"), width, look.text()));
+            ("passphrase?".to_owned(), lines)
+        }
+        Ask::Login {
+            account,
+            said,
+            prompt,
+            echo: _,
+            number,
+            of,
+            again: wrong,
+        } => {
+            let mut lines = vec![field(scene, "")];
+            lines.extend(again(*wrong));
+            let place = if *of > 1 {
+                format!(" ({number} of {of})")
+            } else {
+                String::new()
+            };
+            lines.extend(small::plain(&format!("{account}{place}"), width, look.text()));
+            lines.extend(small::plain(said, width, look.dim()));
+            (prompt.clone(), lines)
+        }
+    }
 }
 
 fn text(scene: &Scene<'_>, question: &Question, width: u16) -> Vec<Line> {

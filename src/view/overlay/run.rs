@@ -1,5 +1,7 @@
 //! The steps of a run, as a pane below the others, so that the logs stay in sight.
 
+mod short;
+
 use std::time::Duration;
 
 use ratatui::layout::Rect;
@@ -37,6 +39,9 @@ const INDENT: u16 = 5;
 /// Rows that the pane wants within `area`.
 pub(in crate::view) fn height(scene: &Scene<'_>, area: Rect) -> u16 {
     let Some(machine) = &scene.state.run else { return 0 };
+    if short::wanted(area) {
+        return short::height(scene, machine, area);
+    }
     let width = area.width.saturating_sub(4);
     let half = usize::from(area.height / 2).saturating_sub(2);
     let lines = text_within(scene, machine, width, half).len();
@@ -44,9 +49,13 @@ pub(in crate::view) fn height(scene: &Scene<'_>, area: Rect) -> u16 {
     wanted.min(area.height.saturating_sub(ABOVE)).max(area.height.min(5))
 }
 
-/// Draws the pane. The step at work, or the one that failed, is in sight until one scrolls.
-pub(in crate::view) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect, regions: &mut Regions) {
+/// Draws the pane into what [`height`] has asked for of `room`. The step at work, or the one that failed, is in sight until one scrolls.
+pub(in crate::view) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect, room: Rect, regions: &mut Regions) {
     let Some(machine) = &scene.state.run else { return };
+    if short::wanted(room) {
+        short::draw(scene, canvas, machine, area, regions);
+        return;
+    }
     let rows = area.height.saturating_sub(2);
     let lines = text_within(scene, machine, area.width.saturating_sub(4), usize::from(rows));
     let border = Border {

@@ -7,8 +7,9 @@ use crate::view::Scene;
 use crate::view::canvas::Canvas;
 use crate::view::regions::Regions;
 use crate::view::widgets::row::Row;
+use crate::view::words;
 
-use super::{Line, boxed, broken, text_width};
+use super::{Line, boxed, broken, fits, small, text_width};
 
 /// Width of the keys' column.
 const KEYS: u16 = 7;
@@ -34,7 +35,10 @@ pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect, regio
     lines.extend(choice("Esc", "nothing".to_owned()));
     lines.push(Line::new());
     if let Some(running) = state.observed.running_requests() {
-        let text = format!("! requests running now: {running:.0}; they will fail");
+        let text = format!(
+            "! {} running now: a stop ends what runs",
+            words::amount(running.round(), "request")
+        );
         lines.extend(broken(&text, 2, width, look.warn()));
     }
     let after = if run {
@@ -43,7 +47,33 @@ pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect, regio
         "The plan is shown first; nothing runs before Enter."
     };
     lines.extend(broken(after, 2, width, look.dim()));
-    boxed(scene, canvas, area, title, &lines, regions);
+    if fits(area, &lines) {
+        boxed(scene, canvas, area, title, &lines, regions);
+    } else {
+        small::draw(scene, canvas, area, "stop what?", &short(scene, area.width), regions);
+    }
+}
+
+/// The same in as few words as it takes, each choice on a line of its own.
+fn short(scene: &Scene<'_>, width: u16) -> Vec<Line> {
+    let (state, look) = (scene.state, scene.look);
+    let choice = |key: &'static str, text: &'static str| {
+        vec![
+            Span::styled(format!("{key:<4}"), look.key()),
+            Span::styled(text, look.text()),
+        ]
+    };
+    let mut lines = Vec::new();
+    if state.run_under_way() {
+        lines.push(choice("r", "the run, at once"));
+    }
+    lines.push(choice("s", "the server only"));
+    lines.push(choice("a", "everything"));
+    if let Some(running) = state.observed.running_requests() {
+        let text = format!("! {} running", words::amount(running.round(), "request"));
+        lines.extend(small::plain(&text, width, look.warn()));
+    }
+    lines
 }
 
 /// A key and what it stops, in as many lines as that takes.

@@ -22,6 +22,8 @@ pub(in crate::view) struct Row<'a> {
     pieces: Vec<Piece<'a>>,
     /// Drawn over a border: blanks around and between the pieces.
     over_border: bool,
+    /// Stands closer before a piece is lost.
+    closes: bool,
     /// Cells between two pieces.
     gap: u16,
 }
@@ -68,6 +70,7 @@ impl<'a> Row<'a> {
         Self {
             pieces: Vec::new(),
             over_border: false,
+            closes: false,
             gap: GAP,
         }
     }
@@ -125,9 +128,28 @@ impl<'a> Row<'a> {
         self
     }
 
+    /// Lets its pieces stand closer before one of them is lost.
+    #[must_use]
+    pub(in crate::view) fn closing(mut self) -> Self {
+        self.closes = true;
+        self
+    }
+
+    /// The words of what stays always.
+    pub(in crate::view) fn words(&self) -> String {
+        let mut words: Vec<&str> = Vec::new();
+        for piece in self.pieces.iter().filter(|p| p.rank == 0) {
+            match &piece.body {
+                Body::Spans(spans) => words.extend(spans.iter().map(|s| s.content.trim())),
+                Body::Bar { .. } | Body::Spark(..) => {}
+            }
+        }
+        words.join(" ")
+    }
+
     /// Draws within `width` cells.
     pub(in crate::view) fn draw(mut self, canvas: &mut Canvas<'_>, x: u16, y: u16, width: u16) {
-        if self.over_border && self.min() > width {
+        if (self.over_border || self.closes) && self.min() > width {
             // A title stands closer before it loses a piece.
             self.gap = 1;
         }
