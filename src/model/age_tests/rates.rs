@@ -30,3 +30,46 @@ fn a_load_is_told_the_same_by_who_saw_the_end_of_the_one_before() {
         assert_eq!(rate, Some(&format!("memory on {head} grows 60.0 GiB/min")), "{comes}");
     }
 }
+
+#[test]
+fn what_a_stall_rests_on_never_says_that_it_grows() {
+    // Up by 170 MiB in each ten seconds with a dip between, and then still: too little to be a movement in the first look, too much to be none.
+    let mut console = Console::comes(700, 0);
+    dead(&mut console, 700);
+    let mib = |second: u64| {
+        let turn = (second - 700) / 2;
+        let up = turn.min(5) * 34;
+        up - if turn % 2 == 1 { 20 } else { 0 }
+    };
+    for second in (702..=800).step_by(2) {
+        for id in [HEAD, NodeId(1)] {
+            let available = Bytes((60 << 30) - (mib(second) << 20));
+            let total = Bytes(120 << 30);
+            let memory = MemoryFacts {
+                total,
+                available,
+                ..MemoryFacts::default()
+            };
+            console.tell(second, Source::Node(id), EventKind::Facts(Facts::Memory(memory)));
+        }
+        console.tell(
+            second,
+            Source::Server,
+            EventKind::Server(ServerFacts::Health(Health::Refused)),
+        );
+        let judged = judge(&console.state, None, console.state.now.stamp).unwrap();
+        if let Verdict::Stalled { .. } = judged.verdict {
+            assert!(
+                !judged.evidence.iter().any(|told| told.contains("grows")),
+                "{second}: {judged:?}"
+            );
+        }
+        if second == 710 {
+            assert_eq!(judged.verdict, Verdict::Early { since: at(700) });
+        }
+    }
+    let stalled = Verdict::Stalled {
+        since: When::at(at(100)),
+    };
+    assert_eq!(console.verdict(), stalled);
+}

@@ -238,6 +238,7 @@ impl Trends {
             (Signal::DiskReads, &self.read, cadence::MEMORY_EVERY, READ_STEP),
             (Signal::ModelCache, &self.model_cache, cadence::DISK_EVERY, CACHE_STEP),
         ];
+        let young = self.since.is_none_or(|since| now.since(since) < WINDOW);
         let mut all = Vec::new();
         for (signal, trend, every, step) in amounts {
             if !fresh(trend.points.back().map(|p| p.0), now, every) {
@@ -250,13 +251,14 @@ impl Trends {
             let text = match signal {
                 Signal::DiskReads => self.read_text(now),
                 Signal::Memory | Signal::GpuMemory | Signal::PageCache | Signal::ModelCache | Signal::Gpu => {
-                    trend.text(now, bytes(step), began)
+                    trend.text(now, bytes(step), began, young)
                 }
             };
             all.push(Seen {
                 signal,
                 moved_at: trend.moved_at,
-                rises: slope >= bytes(step) && trend.rises(now, bytes(step)),
+                rises: (slope >= bytes(step) && trend.rises(now, bytes(step)))
+                    || trend.grows_now(now, bytes(step), began),
                 text,
             });
         }

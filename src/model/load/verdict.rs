@@ -186,15 +186,32 @@ pub fn judge(case: &Case, now: Stamp) -> Judgement {
     } else {
         evidence.extend(moving(case, now, silence > QUIET, good));
     }
+    // Whether anything moved before somebody looked, nobody knows.
+    let looked = match &verdict {
+        Verdict::Stalled { since } => case.watched.filter(|watched| *watched > since.stamp),
+        Verdict::Progressing | Verdict::Early { .. } | Verdict::Slow | Verdict::Waiting(_) | Verdict::Silent { .. } => {
+            None
+        }
+    };
+    evidence.extend(looked.map(|watched| format!("looked at for the last {} only", human(now.since(watched)))));
     if !good {
         evidence.extend(case.missing.iter().cloned());
         evidence.extend(case.notes.iter().cloned());
     }
     let advice = match &verdict {
-        Verdict::Stalled { since } if since.age(now) >= case.restart_after => Some(format!(
-            "nothing has moved for {}: read the logs of every node, then stop the server and start it anew",
-            since.ago(now)
-        )),
+        Verdict::Stalled { since } if since.age(now) >= case.restart_after => {
+            let still = match looked {
+                Some(watched) => format!(
+                    "no line has come for {} and nothing moves since it is looked at, for {}",
+                    told.ago(now),
+                    human(now.since(watched))
+                ),
+                None => format!("nothing has moved for {}", since.ago(now)),
+            };
+            Some(format!(
+                "{still}: read the logs of every node, then stop the server and start it anew"
+            ))
+        }
         Verdict::Stalled { .. }
         | Verdict::Progressing
         | Verdict::Early { .. }

@@ -97,9 +97,15 @@ impl Trend {
         (minutes > 0.0).then_some((last - first, minutes))
     }
 
+    /// Whether it grows now, at a rate that would count as movement, and by more than chance.
+    pub(super) fn grows_now(&self, now: Stamp, step: f64, began: Option<Stamp>) -> bool {
+        let growth = self.growth(now, RATE_WINDOW, began);
+        growth.is_some_and(|(grown, minutes)| grown / minutes >= step && grown >= step / PART)
+    }
+
     /// What an amount does, as a fragment: what it does now, else what it did in the last minute, for that is what counts as movement. What was before
-    /// `began` is another load's.
-    pub(super) fn text(&self, now: Stamp, step: f64, began: Option<Stamp>) -> String {
+    /// `began` is another load's. `young` says that it is not looked at for as long as movement takes to be one: what grows by then is no movement.
+    pub(super) fn text(&self, now: Stamp, step: f64, began: Option<Stamp>, young: bool) -> String {
         let Some((grown, minutes)) = self.growth(now, RATE_WINDOW, began) else {
             let read = self
                 .points
@@ -111,6 +117,10 @@ impl Trend {
         // Over some seconds an amount that goes up and down looks like a rate: it has to be more than that as well.
         let rate = grown / minutes;
         if rate.abs() >= step && grown.abs() >= step / PART {
+            let moves = self.moved_at.is_some_and(|at| now.since(at) <= WINDOW);
+            if rate > 0.0 && !moves && !young {
+                return "has hardly grown".to_owned();
+            }
             let does = if rate > 0.0 { "grows" } else { "falls" };
             return format!("{does} {:.1} GiB/min", rate.abs() / GIB);
         }

@@ -59,3 +59,17 @@ fn what_stands_still_after_it_has_grown_says_over_what_time_it_grew() {
     used.extend([10_752 + 80; 2]);
     assert_eq!(told(&used, Some(4000)).as_deref(), Some("does not grow"));
 }
+
+#[test]
+fn what_grows_by_less_than_a_movement_has_hardly_grown_once_it_is_looked_at_for_long() {
+    // Up and down by 170 MiB, over and over.
+    let used: Vec<u64> = (0..60)
+        .map(|turn| 7680 + [0, 34, 68, 102, 136, 170, 100, 50][turn % 8])
+        .collect();
+    let all: Vec<Option<String>> = (2..used.len()).map(|end| told(&used[..end], None)).collect();
+    let grows = |told: &Option<String>| told.as_ref().is_some_and(|told| told.starts_with("grows"));
+    // Two seconds a look: after a minute it is known that it was no movement.
+    assert!(all.iter().take(28).any(grows), "{all:?}");
+    assert!(!all.iter().skip(30).any(grows), "{all:?}");
+    assert!(all.contains(&Some("has hardly grown".to_owned())), "{all:?}");
+}

@@ -99,6 +99,29 @@ fn what_stands_still_for_longer_than_its_stage_is_silent_has_stalled() {
 }
 
 #[test]
+fn a_stall_says_since_when_somebody_looks() {
+    let mut load = case(Stage::Weights);
+    load.signals = vec![still()];
+    load.watched = Some(at(700));
+    let judged = judge(&load, at(712));
+    assert_eq!(judged.verdict, Verdict::Stalled { since: sure(0) });
+    let evidence = [
+        "no line for 11m52s",
+        "memory on spark-2 does not grow",
+        "looked at for the last 12 s only",
+    ];
+    assert_eq!(judged.evidence, evidence);
+    let advice = "no line has come for 11m52s and nothing moves since it is looked at, for 12 s: read the logs of every node, then stop the server and start it anew";
+    assert_eq!(judged.advice.as_deref(), Some(advice));
+    // Who has seen the last movement has seen all since.
+    load.watched = Some(at(0));
+    let judged = judge(&load, at(712));
+    assert_eq!(judged.evidence, evidence[..2]);
+    let advice = "nothing has moved for 11m52s: read the logs of every node, then stop the server and start it anew";
+    assert_eq!(judged.advice.as_deref(), Some(advice));
+}
+
+#[test]
 fn a_new_start_is_advised_only_after_the_configured_time() {
     let mut load = case(Stage::Weights);
     load.signals = vec![still()];
