@@ -60,8 +60,8 @@ pub enum EventKind {
     CommandStarted(CommandStart),
     /// A command ended. Never dropped.
     CommandDone(CommandDone),
-    /// What a node's own clock shows at the event's moment. The newest wins.
-    Clock(NodeClock),
+    /// What a node's own clock shows at the event's moment, or why that is not known. The newest wins.
+    Clock(Result<NodeClock, String>),
     /// A log has new lines (they stand beside the queue).
     LogAdvanced {
         /// Lines seen in all.

@@ -1,6 +1,7 @@
 //! Ages of what a log said before the console came.
 
 mod given_up;
+mod life;
 mod rates;
 
 use std::sync::Arc;
@@ -71,7 +72,7 @@ impl Console {
             pid: 7,
             mark: None,
             command: "vllm serve".into(),
-            up_seconds: Some(7200),
+            up_seconds: Some(7200 + seconds),
         };
         let processes = vec![process];
         let facts = Facts::Serve(ServeFacts { processes });
@@ -88,7 +89,7 @@ impl Console {
             shows: Wall((BASE + seconds * 1000).saturating_add_signed(self.ahead)),
             within: Duration::from_millis(50),
         };
-        self.tell(seconds, Source::Node(HEAD), EventKind::Clock(clock));
+        self.tell(seconds, Source::Node(HEAD), EventKind::Clock(Ok(clock)));
     }
 
     /// Memory on all nodes as it always was, and a port that refuses.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use crate::domain::load::Stage;
 use crate::domain::{Stamp, When};
 
+use super::life;
 use super::load::verdict::patience;
 use super::load::{Load, failures};
 use super::state::State;
@@ -44,20 +45,17 @@ fn loads(state: &State) -> impl Iterator<Item = &Load> {
     state.nodes.iter().map(|n| &n.load).filter(|l| !l.over)
 }
 
-/// When the server that runs began: the youngest, where there are several. `None` where none runs, or nobody knows.
+/// When the server that runs began; where its process does not tell, its banner is as good.
 fn began(state: &State) -> Option<Stamp> {
-    let serve = &state.observed.node(state.config.head())?.serve;
-    let (facts, read) = (serve.value()?, serve.at()?);
-    let up = facts
-        .processes
-        .iter()
-        .map(|p| p.up_seconds)
-        .reduce(|a, b| Some(a?.min(b?)))?;
-    match up {
-        Some(up) => Some(Stamp(read.0.saturating_sub(up.saturating_mul(1000)))),
-        // Its banner is as good as its start.
-        None => state.nodes.get(state.config.head().index())?.load.started?.sure(),
-    }
+    let head = state.config.head();
+    let runs = state
+        .observed
+        .node(head)?
+        .serve
+        .value()
+        .is_some_and(|s| !s.processes.is_empty());
+    let banner = || state.nodes.get(head.index())?.load.started?.sure();
+    life::began(state).or_else(|| banner().filter(|_| runs))
 }
 
 /// Whether a line is of the server that began then. A line of unknown age is where its server had drawn its own banner for long.

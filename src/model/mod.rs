@@ -17,6 +17,7 @@ pub mod flow;
 mod given_up;
 mod history;
 mod intents;
+mod life;
 pub mod load;
 pub mod loading;
 pub mod logs;

@@ -9,7 +9,7 @@ use crate::domain::{NodeId, Now, Reading, Source, Stamp, When};
 
 use super::state::{NOTICES, Notice, State, Watch};
 use super::when::when;
-use super::{causes, commands, facts, intents, logs, run, schedule, server, why};
+use super::{causes, commands, facts, intents, life, logs, run, schedule, server, why};
 
 /// Takes one event. What must be done about it comes back in order.
 pub fn update(state: &mut State, event: Event) -> Vec<Effect> {
@@ -125,6 +125,7 @@ pub fn update(state: &mut State, event: Event) -> Vec<Effect> {
         EventKind::Tick => schedule::due(state, now, &mut effects),
         EventKind::Notice(text) => notice(state, source, text),
     }
+    life::settle(state, state.now.stamp);
     server::settle(state, state.now.stamp, &mut effects);
     if changes {
         causes::settle(state);
@@ -170,10 +171,19 @@ pub(super) fn notice(state: &mut State, source: Source, text: String) {
     });
 }
 
-/// Takes what a node's own clock shows.
-fn clock(state: &mut State, node: NodeId, clock: NodeClock, at: Now) {
+/// Takes what a node's own clock shows, or why that is not known. What it showed before stays, with its age.
+fn clock(state: &mut State, node: NodeId, clock: Result<NodeClock, String>, at: Now) {
     let Some(seen) = state.observed.nodes.get_mut(node.index()) else {
         return;
+    };
+    let clock = match clock {
+        Ok(clock) => clock,
+        Err(why) => {
+            if seen.clock.value().is_none() {
+                seen.clock = Reading::absent(why);
+            }
+            return;
+        }
     };
     // A look that was asked for may be answered before one that began earlier.
     if seen.clock.at().is_none_or(|known| known <= at.stamp) {

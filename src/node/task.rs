@@ -11,6 +11,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use crate::config::Config;
 use crate::diagnose::Rules;
+use crate::domain::clock::NodeClock;
 use crate::domain::command::{Command, Exit};
 use crate::domain::event::{CommandDone, EventKind, Facts, ProbeId, Purpose};
 use crate::domain::link::{LinkError, LinkErrorKind, LinkState};
@@ -483,9 +484,12 @@ async fn probe_job(job: Job, id: ProbeId, seen: watch::Sender<Watched>, streams:
             .map_or_else(|| "the probe printed nothing".to_owned(), |p| p.text.clone());
         feed.send(source, EventKind::ProbeFailed { probe: id, why }).await;
     }
-    if let Some(mut clock) = probe::node::clock(&output).filter(|_| id == ProbeId::Node) {
+    if let Some(clock) = probe::node::clock(&output).filter(|_| id == ProbeId::Node) {
         // It was read somewhere between the question and the answer.
-        clock.within = clock.within.saturating_add(output.took);
+        let clock = clock.map(|clock| NodeClock {
+            within: clock.within.saturating_add(output.took),
+            ..clock
+        });
         feed.send_at(source, asked, EventKind::Clock(clock)).await;
     }
     for fact in facts {

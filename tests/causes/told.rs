@@ -158,7 +158,7 @@ impl Told {
             shows: Wall((BASE + ms).saturating_add_signed(ahead * 1000)),
             within: Duration::ZERO,
         };
-        self.at(ms, node, EventKind::Clock(clock));
+        self.at(ms, node, EventKind::Clock(Ok(clock)));
         self.own(ms, node, ContainerState::Running, "c1", 0, ahead);
     }
 

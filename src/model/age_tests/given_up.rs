@@ -21,7 +21,7 @@ fn failed(why: &str) -> ServingState {
 }
 
 /// A server that has run since then.
-fn since(console: &mut Console, seconds: u64, up: u64) {
+pub(super) fn since(console: &mut Console, seconds: u64, up: u64) {
     let process = ServeProcess {
         pid: 7,
         mark: None,

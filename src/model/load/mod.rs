@@ -232,6 +232,35 @@ impl Load {
         self.over = in_peace;
     }
 
+    /// The server of this load was another one than the one that runs: nothing of it is left but why it may have failed.
+    pub fn gone(&mut self) {
+        self.ended(false);
+        (self.line_at, self.progress_at) = (None, None);
+        self.entered.clear();
+    }
+
+    /// When the lines of this start were written, those that its ages are counted from.
+    pub fn times(&self) -> impl Iterator<Item = &When> {
+        let stages = self.stage.iter().chain(&self.entered).map(|(_, at)| at);
+        let bar = self.bar.iter().flat_map(|bar| [&bar.seen, &bar.since, &bar.at]);
+        self.started.iter().chain(stages).chain(bar).chain(&self.line_at)
+    }
+
+    /// The same, to be changed.
+    pub fn times_mut(&mut self) -> impl Iterator<Item = &mut When> {
+        let stages = self.stage.iter_mut().chain(&mut self.entered).map(|(_, at)| at);
+        let bar = self
+            .bar
+            .iter_mut()
+            .flat_map(|bar| [&mut bar.seen, &mut bar.since, &mut bar.at]);
+        let ranks = self
+            .ranks
+            .iter_mut()
+            .filter_map(|rank| rank.stage.as_mut().map(|(_, at)| at));
+        let log = self.started.iter_mut().chain(&mut self.line_at);
+        log.chain(stages).chain(bar).chain(ranks)
+    }
+
     /// Moves on to a stage; a stage that lies behind changes nothing.
     fn enter(&mut self, stage: Stage, now: When) {
         if self.stage.is_none_or(|(s, _)| stage > s) {

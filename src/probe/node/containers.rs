@@ -36,7 +36,8 @@ struct Inspect {
 /// Reads `@@ containers`; the clock is the node's own (`@@ clock`).
 pub fn parse(sections: &Sections) -> Option<Part> {
     let section = sections.get("containers")?;
-    let clock = clock(sections).and_then(|c| i64::try_from(c.shows.0 / 1000).ok());
+    let clock = clock(sections).and_then(Result::ok);
+    let clock = clock.and_then(|c| i64::try_from(c.shows.0 / 1000).ok());
     let mut containers = Vec::new();
     let mut problems = Vec::new();
     let mut gone = false;
@@ -77,13 +78,19 @@ pub(super) struct Shown {
     pub after: Option<u64>,
 }
 
-/// Reads `@@ clock`.
-pub(super) fn clock(sections: &Sections) -> Option<Shown> {
+/// Reads `@@ clock`; the error says what stands there instead of a time. `None` where it was not asked for.
+pub(super) fn clock(sections: &Sections) -> Option<Result<Shown, String>> {
     let section = sections.get("clock")?;
     let mut lines = section.lines.iter();
-    let (shows, fine) = crate::domain::clock::read(lines.next()?)?;
+    let time = lines.next().map_or("", |line| line.trim());
+    let Some((shows, fine)) = crate::domain::clock::read(time) else {
+        return Some(Err(match time {
+            "" => "the node's `date` printed nothing".to_owned(),
+            time => format!("the node's `date` printed no time: {}", short(time)),
+        }));
+    };
     let after = lines.next().and_then(|line| line.trim().parse().ok());
-    Some(Shown { shows, fine, after })
+    Some(Ok(Shown { shows, fine, after }))
 }
 
 fn container(seen: Inspect, clock: Option<i64>) -> Container {

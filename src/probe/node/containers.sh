@@ -5,7 +5,8 @@ shown=
 containers() {
   # The node's own time, and the time since its start just after it.
   put '@@ clock'
-  put "$(date +%s.%N)"
+  shows=$(date +%s.%N)
+  put "${shows:--}"
   clock
   put "$now"
   put '@= 0'

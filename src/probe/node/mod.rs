@@ -128,15 +128,16 @@ pub fn parse(output: &Output) -> Found {
     found
 }
 
-/// What the node's own clock showed in a single answer, and how far that may be off beside the way of the question and the answer.
+/// What the node's own clock showed in a single answer, and how far that may be off beside the way of the question and the answer; the error says why that
+/// is not known.
 #[must_use]
-pub fn clock(output: &Output) -> Option<NodeClock> {
+pub fn clock(output: &Output) -> Option<Result<NodeClock, String>> {
     let text = plain(output);
     let shown = containers::clock(&Sections::read(&text))?;
-    Some(NodeClock {
+    Some(shown.map(|shown| NodeClock {
         shows: shown.shows,
         within: shown.fine,
-    })
+    }))
 }
 
 /// What the reader of one subject gives; it gives `None` when its section is not there.
@@ -193,6 +194,29 @@ mod tests {
         ];
         for (path, expected) in cases {
             assert_eq!(container_id(&path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_clock_that_shows_no_time_is_told_by_what_its_node_prints() {
+        let said = |shows: &str| {
+            let text = format!("@@ clock\n{shows}\n7654\n@= 0\n");
+            clock(&Output {
+                stdout: text.into_bytes(),
+                stderr: Vec::new(),
+                dropped: 0,
+                exit: crate::domain::command::Exit::Code(0),
+                took: Duration::ZERO,
+            })
+        };
+        let shows = said("1795972680.250").map(|shown| shown.map(|clock| clock.shows.0));
+        assert_eq!(shows, Some(Ok(1_795_972_680_250)));
+        for (shows, why) in [
+            ("-", "the node's `date` printed no time: -"),
+            ("Mon Nov 30", "the node's `date` printed no time: Mon Nov 30"),
+            ("253402300800", "the node's `date` printed no time: 253402300800"),
+        ] {
+            assert_eq!(said(shows), Some(Err(why.to_owned())));
         }
     }
 

@@ -76,7 +76,7 @@ pub struct Reader {
     open: BTreeMap<Name, Open>,
     clock: Clock,
     /// What the node's own clock showed, and when; until it is taken.
-    shown: Option<(Stamp, NodeClock)>,
+    shown: Option<(Stamp, Result<NodeClock, String>)>,
     /// When each was told last, when it is told next, and whether its silence was.
     told: BTreeMap<Name, Told>,
     devices: Option<(gpus::Listed, Vec<Problem>, Stamp)>,
@@ -126,8 +126,8 @@ impl Reader {
         self.torn
     }
 
-    /// What the node's own clock showed last, and when that was, where it was told since this was asked.
-    pub fn node_clock(&mut self) -> Option<(Stamp, NodeClock)> {
+    /// What the node's own clock showed last, or why that is not known, and when that was, where it was told since this was asked.
+    pub fn node_clock(&mut self) -> Option<(Stamp, Result<NodeClock, String>)> {
         self.shown.take()
     }
 
@@ -227,8 +227,13 @@ impl Reader {
         );
         let text = plain_text(text.into());
         let sections = Sections::read(&text);
-        if let Some(shown) = containers::clock(&sections) {
-            self.shown = self.clock.shown(&end, shown, now);
+        match containers::clock(&sections) {
+            Some(Ok(shown)) => {
+                let shown = self.clock.shown(&end, shown, now);
+                self.shown = shown.map(|(at, shown)| (at, Ok(shown)));
+            }
+            Some(Err(why)) => self.shown = Some((now, Err(why))),
+            None => {}
         }
         let (what, at, (facts, problems)) = match name {
             Name::Apps => {
