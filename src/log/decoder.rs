@@ -382,6 +382,26 @@ mod tests {
     }
 
     #[test]
+    fn a_time_of_dockers_that_is_cut_anywhere_is_no_line_that_is_being_written() {
+        let text = "2026-11-29T17:04:55.516948455Z INFO a";
+        let time = text.find("INFO").unwrap();
+        for end in 1..=text.len() {
+            let (lines, live) = decode_in([&b"2026-11-29T17:04:55.000000001Z before\n"[..], &text.as_bytes()[..end]]);
+            assert_eq!(lines.len(), 1);
+            let live = live.map(|line| (line.time.clone(), line.plain()));
+            let expected = (
+                Some(text[..time - 1].to_owned()),
+                text[time..end.max(time)].trim_end().to_owned(),
+            );
+            assert_eq!(live, (end > time).then_some(expected), "{end}");
+        }
+        // What only begins like one, and what stands alone on a line that has ended, are text.
+        assert_eq!(decode(b"2026-11-2x").1.unwrap().plain(), "2026-11-2x");
+        assert_eq!(decode(b"0%\r12").1.unwrap().plain(), "12");
+        assert_eq!(texts(b"2026-11\n"), ["2026-11"]);
+    }
+
+    #[test]
     fn a_long_line_is_cut_and_says_so() {
         let mut input = vec![b'a'; 200_000];
         input.extend(b"\nb\n");

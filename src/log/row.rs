@@ -119,10 +119,22 @@ impl Row {
         })
     }
 
-    /// The line as it stands, unless nothing is visible on it.
+    /// The line as it stands, unless nothing is visible on it, or nothing but what may be the beginning of Docker's time: where the command is held in
+    /// the middle of one, that would stand there as a line for as long.
     pub fn live(&self, stream: Stream) -> Option<Line> {
         let visible = self.cells.iter().any(|c| c.ch != ' ');
-        (visible && !self.bare_prefix()).then(|| self.line(stream, true))
+        (visible && !self.bare_prefix() && !self.begins_time()).then(|| self.line(stream, true))
+    }
+
+    /// Whether what stands there may be the beginning of Docker's time.
+    fn begins_time(&self) -> bool {
+        let short = self.cells.len() < TIME_LEN && self.time.is_none() && !self.returned;
+        short
+            && self
+                .cells
+                .iter()
+                .zip(SHAPE.chars())
+                .all(|(cell, shape)| fits(cell.ch, shape))
     }
 
     /// Nothing was written since the last line end.
