@@ -28,7 +28,7 @@ pub(super) const FIRST_ANSWERS: Duration = Duration::from_secs(10);
 /// same moment, its word says why there is no answer.
 pub(super) const GRACE: Duration = Duration::from_millis(1500);
 
-/// Longest wait of `status` for the first lines of the logs, where the server does not serve. A log may be empty.
+/// Longest wait of `status` for whether there is a log, and for the first lines of the logs where the server does not serve. A log may be empty.
 pub(super) const FIRST_LINES: Duration = Duration::from_millis(1500);
 
 /// Longest wait of `status` for a second look at a load that is silent: that of the verdict, and some time for the answers.
@@ -213,6 +213,15 @@ pub(super) fn logs_heard(state: &State) -> bool {
         !there || !seen.link.usable() || view.log.at.is_some()
     };
     state.observed.nodes.iter().zip(&state.nodes).all(heard)
+}
+
+/// Whether it is known of every log that can be asked for whether there is one to read.
+pub(super) fn logs_placed(state: &State) -> bool {
+    let placed = |(seen, view): (&NodeObserved, &NodeView)| {
+        let blind = seen.containers.asked() && seen.containers.value().is_none();
+        !seen.link.usable() || blind || view.log.source.is_some()
+    };
+    state.observed.nodes.iter().zip(&state.nodes).all(placed)
 }
 
 /// Whether a load looks dead by its log and was hardly looked at: a little later it is known whether anything moves.

@@ -2,14 +2,17 @@
 
 use std::borrow::Cow;
 use std::fmt::Write;
+use std::time::Duration;
 
 use color_eyre::eyre::Result;
 
 use crate::domain::count::amount;
 use crate::domain::event::Subject;
 use crate::domain::gpu::{Gpu, GpuFacts};
+use crate::domain::logs::Wanted;
+use crate::domain::time::human;
 use crate::domain::units::Bytes;
-use crate::domain::{NodeId, Reading};
+use crate::domain::{NodeId, Reading, Stamp};
 use crate::measure::window::Quantiles;
 use crate::model::facts::memory_alarm;
 use crate::model::loading;
@@ -23,8 +26,8 @@ use crate::report;
 use super::args::Args;
 use super::exit::Exit;
 use super::headless::{
-    FIRST_ANSWERS, FIRST_LINES, GRACE, Headless, SECOND_LOOK, Waited, logs_heard, look_again, pending, server_answered,
-    unreachable,
+    FIRST_ANSWERS, FIRST_LINES, GRACE, Headless, SECOND_LOOK, Waited, logs_heard, logs_placed, look_again, pending,
+    server_answered, unreachable,
 };
 use super::{cause, logfile, out, start};
 
@@ -49,6 +52,9 @@ pub(super) async fn status(args: &Args, json: bool) -> Result<Exit> {
     let mut waited = headless.until(FIRST_ANSWERS, answered).await;
     if matches!(waited, Waited::Late) {
         waited = headless.until(GRACE, |s| answered(s) || !pending(s)).await;
+    }
+    if !matches!(waited, Waited::Signal(_)) {
+        waited = headless.until(FIRST_LINES, logs_placed).await;
     }
     // Why it does not serve is in the logs.
     if !matches!(waited, Waited::Signal(_)) && verdict(headless.console.state()) != Exit::Done {
@@ -164,6 +170,7 @@ fn text(state: &State) -> String {
         text.push_str(&gpus(state, id));
         let problems = problems(state, id, &text);
         text.push_str(&problems);
+        text.push_str(&log(state, id, &text));
     }
     let why = state.server_why().map(|why| format!(": {why}")).unwrap_or_default();
     let _ok = writeln!(text, "  server is {}{why}", state.server.state.word());
@@ -277,6 +284,35 @@ fn gpus(state: &State, id: NodeId) -> String {
     text
 }
 
+/// That a node has no log to read, or that Docker has not come to it yet; that its configured container is not there has been said.
+fn log(state: &State, id: NodeId, said: &str) -> String {
+    let seen = state.observed.node(id).is_some_and(|seen| seen.link.usable());
+    let Some(log) = state.nodes.get(id.index()).map(|view| &view.log).filter(|_| seen) else {
+        return String::new();
+    };
+    let (node, now) = (state.config.node_name(id), state.now.stamp);
+    let long = |since: Stamp| match now.since(since) {
+        // It was found so just now, and may have been so for long.
+        short if short < Duration::from_secs(1) => String::new(),
+        long => format!(", for {}", human(long)),
+    };
+    if let Some((source, since)) = &log.source
+        && let Some(missing) = source.missing()
+        && source.what() != Wanted::Named(state.config.container.name.clone()).words()
+    {
+        let words = source.said().filter(|words| !said.contains(words));
+        let words = words.map(|words| format!(" ({words})")).unwrap_or_default();
+        return format!("  ! {node}: no log: {missing}{}{words}\n", long(*since));
+    }
+    match log.flow.seeks.filter(|seeks| seeks.again) {
+        Some(seeks) => format!(
+            "  ! {node}: the log waits for Docker to find its place{}\n",
+            long(seeks.since)
+        ),
+        None => String::new(),
+    }
+}
+
 /// What a node's readings complain of, but for what has been said.
 fn problems(state: &State, id: NodeId, said: &str) -> String {
     let all = state.nodes.get(id.index()).into_iter().flat_map(|view| &view.problems);
@@ -326,6 +362,7 @@ mod tests {
     use crate::config::{self, EXAMPLE};
     use crate::domain::Now;
     use crate::domain::link::{LinkError, LinkErrorKind, LinkState};
+    use crate::domain::logs::{LogSource, Seeks};
     use crate::domain::problem::Problem;
     use crate::domain::serving::MetricsSample;
     use crate::domain::sign::{Sign, SignKind};
@@ -371,6 +408,52 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}\n{text}");
         }
+    }
+
+    #[test]
+    fn a_node_without_a_log_to_read_says_so_since_when_and_in_whose_words() {
+        let mut state = all_up(false);
+        state.now.stamp.0 += 65_000;
+        let since = state.now.stamp;
+        let mut said = |ago_ms: u64, source| {
+            state.nodes[0].log.source = Some((source, Stamp(since.0 - ago_ms)));
+            log(&state, NodeId(0), "")
+        };
+        let file = LogSource::Absent {
+            what: "/x.log".into(),
+            why: "there is no such file".into(),
+            said: Some("ls: cannot access '/x.log'".into()),
+        };
+        assert_eq!(
+            said(65_000, file.clone()),
+            "  ! spark-1: no log: /x.log: there is no such file, for 1m05s (ls: cannot access '/x.log')\n"
+        );
+        assert!(said(0, file).contains("no such file (ls:"), "it was found so just now");
+        let nothing = |wanted: &Wanted| LogSource::Nothing { wanted: wanted.words() };
+        assert_eq!(
+            said(5_000, nothing(&Wanted::named("node-*"))),
+            "  ! spark-1: no log: no container whose name fits node-* on this node, for 5 s\n"
+        );
+        assert_eq!(
+            said(0, nothing(&Wanted::named("vllm-qwen35"))),
+            "",
+            "the node's line says it"
+        );
+        let follows = LogSource::Follows {
+            what: "docker logs vllm-qwen35".into(),
+            of: 1,
+        };
+        assert_eq!(said(0, follows), "");
+        state.nodes[0].log.flow.seeks = Some(Seeks {
+            since: Stamp(since.0 - 12_000),
+            again: true,
+        });
+        assert_eq!(
+            log(&state, NodeId(0), ""),
+            "  ! spark-1: the log waits for Docker to find its place, for 12 s\n"
+        );
+        state.observed.nodes[0].link = LinkState::Connecting;
+        assert_eq!(log(&state, NodeId(0), ""), "", "nothing is known of it now");
     }
 
     #[test]

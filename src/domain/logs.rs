@@ -13,6 +13,31 @@ pub struct LogFlow {
     pub behind: Option<Stamp>,
     /// Bytes that came faster than they could be read, found no room and do not come again. Where they are missing stands in the log.
     pub lost: u64,
+    /// Lines of the console's own that stand in it.
+    pub own: u64,
+    /// Since when Docker has been asked for the log and has given nothing: in a long one it looks for its place for up to a minute. `None` where it has
+    /// given something, and where it is no container's log.
+    pub seeks: Option<Seeks>,
+    /// What was there before the first line and was not read.
+    pub older: Option<Older>,
+}
+
+/// Docker has been asked for a log and has given nothing of it yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Seeks {
+    /// Since when.
+    pub since: Stamp,
+    /// Whether there must be something to give: the last line that was read is asked for again. Else the log may be empty.
+    pub again: bool,
+}
+
+/// What a log holds before its first line that was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Older {
+    /// Lines, of which nobody knows how many.
+    Lines,
+    /// So many bytes of a file.
+    Bytes(Bytes),
 }
 
 /// Which container is meant, by what is known of it before it is there.
@@ -127,11 +152,60 @@ pub enum LogSource {
         /// What is looked for, as in "no … on this node".
         wanted: String,
     },
+    /// It is to be followed, and is not there or can't be read.
+    Absent {
+        /// What, as in [`LogSource::Follows`].
+        what: String,
+        /// Why, as a whole sentence without a full stop: `there is no such file`.
+        why: String,
+        /// What the node said, in its own words; `None` where it said nothing.
+        said: Option<String>,
+    },
     /// The files that Ray's workers on this node write, in their container.
     Ray {
         /// The container.
         container: String,
     },
+}
+
+impl LogSource {
+    /// What is read, or is to be.
+    #[must_use]
+    pub fn what(&self) -> &str {
+        match self {
+            Self::Follows { what, .. } | Self::Absent { what, .. } => what,
+            Self::Nothing { wanted } => wanted,
+            Self::Ray { container } => container,
+        }
+    }
+
+    /// Why there is nothing to read, in words that go on after "no log: "; `None` where there is.
+    #[must_use]
+    pub fn missing(&self) -> Option<String> {
+        match self {
+            Self::Follows { .. } | Self::Ray { .. } => None,
+            Self::Nothing { wanted } => Some(format!("no {wanted} on this node")),
+            Self::Absent { what, why, .. } => Some(format!("{what}: {why}")),
+        }
+    }
+
+    /// Why there is nothing to read of what is to be; `None` where there is, and where nothing is to be.
+    #[must_use]
+    pub fn why(&self) -> Option<&str> {
+        match self {
+            Self::Absent { why, .. } => Some(why),
+            Self::Follows { .. } | Self::Nothing { .. } | Self::Ray { .. } => None,
+        }
+    }
+
+    /// What the node said where there is nothing to read.
+    #[must_use]
+    pub fn said(&self) -> Option<&str> {
+        match self {
+            Self::Absent { said, .. } => said.as_deref(),
+            Self::Follows { .. } | Self::Nothing { .. } | Self::Ray { .. } => None,
+        }
+    }
 }
 
 /// Which log of a node is shown.
@@ -158,6 +232,8 @@ pub struct ContainerEnd {
     pub oom: bool,
     /// The least available memory of the node that was read in the seconds before; `None` where it was not read.
     pub available: Option<Bytes>,
+    /// Why Docker could not be asked how it ended; `None` where it was asked, or where its state told it.
+    pub unasked: Option<String>,
 }
 
 /// Exit code of a process that SIGKILL ended.
@@ -179,7 +255,10 @@ impl ContainerEnd {
                 )
             }
             (Some(code), false) => format!("with exit code {code}"),
-            (None, _) => "and Docker does not know how".to_owned(),
+            (None, _) => match &self.unasked {
+                Some(why) => format!("in a way that is not known: Docker's events could not be read ({why})"),
+                None => "in a way that is not known: Docker has no event of its end any more".to_owned(),
+            },
         }
     }
 
@@ -279,6 +358,7 @@ mod tests {
             code: Some(1),
             oom: false,
             available: Some(Bytes(3 << 30)),
+            unasked: None,
         };
         assert_eq!(end.words(), "with exit code 1");
         end.code = Some(137);
@@ -289,5 +369,14 @@ mod tests {
         end.code = None;
         end.oom = false;
         assert_eq!((end.short().as_str(), end.memory_before()), ("gone", None));
+        assert_eq!(
+            end.words(),
+            "in a way that is not known: Docker has no event of its end any more"
+        );
+        end.unasked = Some("no answer in time".into());
+        assert_eq!(
+            end.words(),
+            "in a way that is not known: Docker's events could not be read (no answer in time)"
+        );
     }
 }

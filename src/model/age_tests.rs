@@ -361,6 +361,7 @@ fn memory_before_an_end_is_that_of_before_it_and_not_what_the_end_has_freed() {
         code: Some(137),
         oom: false,
         available: None,
+        unasked: None,
     };
     console.tell(18, Source::Node(HEAD), EventKind::ContainerEnded(end));
     let (end, _) = console.state.nodes[0].ended.as_ref().unwrap();

@@ -18,6 +18,9 @@ pub const DRIVER_SILENT: Duration = Duration::from_secs(60);
 /// Time before the news of a container's end over which the least memory counts: a log that ended is asked about for some seconds.
 const BEFORE_END: Duration = Duration::from_secs(15);
 
+/// Docker has found its place in a log by then, or the line that it is asked for is gone: it took up to a minute for the largest that were seen.
+const SEEKS: Duration = Duration::from_secs(120);
+
 /// A log whose newest line came sooner ago may still be read: an old line is then not its last.
 const READING: Duration = Duration::from_secs(2);
 
@@ -53,6 +56,11 @@ pub fn silent_since(state: &State, now: Stamp) -> Option<When> {
     let loading = state.loads() && !state.server.state.answers();
     let loading_since = loading.then(|| server_since(state))?;
     let spoke = view.log.at.map_or(loading_since, |at| at.max(loading_since));
+    // While Docker looks for its place in the log, nobody knows what stands there.
+    let seeks = view.log.flow.seeks.filter(|seeks| seeks.again);
+    if seeks.is_some_and(|seeks| now.since(seeks.since) < SEEKS) {
+        return None;
+    }
     let read = view.log.came.is_none_or(|came| now.since(came) >= READING);
     (read && spoke.age(now) >= DRIVER_SILENT).then_some(spoke)
 }

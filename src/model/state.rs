@@ -195,7 +195,7 @@ pub struct LastError {
 /// Where a node's log stands.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct LogMeta {
-    /// Lines seen in all.
+    /// Lines seen in all, with those of the console's own.
     pub seq: u64,
     /// Lines that the ring dropped.
     pub dropped: u64,
@@ -215,6 +215,14 @@ pub struct LogMeta {
     pub asked: Option<LogChoice>,
     /// What it is read from, and since when; `None` before that is known.
     pub source: Option<(LogSource, Stamp)>,
+}
+
+impl LogMeta {
+    /// Lines of the log's own: without those that the console has written into it.
+    #[must_use]
+    pub fn lines(&self) -> u64 {
+        self.seq.saturating_sub(self.flow.own)
+    }
 }
 
 /// The model server as the screen shows it.

@@ -91,7 +91,8 @@ pub fn update(state: &mut State, event: Event) -> Vec<Effect> {
         }
         EventKind::LogSource(source_now) => {
             if let Some(view) = node_of(source).and_then(|n| state.nodes.get_mut(n.index())) {
-                if view.log.source.as_ref().is_none_or(|(before, _)| *before != source_now) {
+                let before = view.log.source.as_ref().map(|(before, _)| before.what());
+                if before != Some(source_now.what()) {
                     // The lines of another log have an order of their own.
                     (view.log.at, view.log.came, view.log.last) = (None, None, None);
                 }

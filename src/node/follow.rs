@@ -7,31 +7,22 @@ use tokio::sync::watch;
 
 use crate::config::types::{Config, LogPlace};
 use crate::diagnose::{Matcher, Rules};
-use crate::domain::command::{Command, Exit};
+use crate::domain::command::Exit;
 use crate::domain::container::{Container, ContainerFacts, ContainerState};
-use crate::domain::event::{CommandDone, CommandStart, EventKind, Purpose};
 use crate::domain::logs::{LogChoice, LogFlow, LogSource};
-use crate::domain::{NodeId, Role, Source, Stamp};
+use crate::domain::{NodeId, Role};
 use crate::log::Ring;
 use crate::probe::logs::{Follower, Place};
 use crate::probe::ray_logs;
-use crate::ssh::{self, Session};
+use crate::ssh::Session;
 
 use super::log_end::{Known, Life, Told, tell_end};
-use super::log_reader::Reader;
+use super::log_run::{Ended, once};
+use super::log_source::{command_over, ray_words, say, tell_absent, tell_source, why_not};
 use super::task::NodeSetup;
 
 /// A log that its reader and the screen share; the lock is held for one push or one copy.
 pub type SharedLog = Arc<Mutex<Ring>>;
-
-/// How often what waits is offered again.
-const OFFER_EVERY: Duration = Duration::from_millis(50);
-
-/// What comes this soon after a log begins to be followed was there before.
-const BACKLOG: Duration = Duration::from_secs(1);
-
-/// A log that was not held for so long is no longer behind: where lines still come faster than they are read, it is held again sooner.
-const CAUGHT_UP: Duration = Duration::from_secs(3);
 
 /// Waits before a log that ended is followed again, when nothing else says that it goes on: the first, and the longest for one that ends at once again
 /// and again.
@@ -105,15 +96,22 @@ pub(super) struct NodeLog {
     pub(super) follower: Follower,
     pub(super) matcher: Matcher,
     /// Why it could not be followed, where that is the last thing that stands in it.
-    refused: Option<String>,
+    pub(super) refused: Option<String>,
     /// The container whose log was read last.
     pub(super) container: Option<Life>,
     /// The ends that stand in the log.
     pub(super) told: Told,
     /// Times that a command of the user's own was run.
     times: u64,
-    /// How it keeps up, as was told last.
+    /// How it keeps up, and what was told of that last.
     pub(super) flow: LogFlow,
+    pub(super) flow_told: LogFlow,
+    /// What it is read from, as was told last of this connection.
+    pub(super) source: Option<LogSource>,
+    /// What Docker or the shell said last in place of it, where that is the last thing that stands in it.
+    pub(super) words: Option<String>,
+    /// Whether the log's first line is the first that was read of what is followed now.
+    pub(super) first: bool,
 }
 
 /// A log that was not read yet.
@@ -132,6 +130,10 @@ impl NodeLog {
             told: Told::default(),
             times: 0,
             flow: LogFlow::default(),
+            flow_told: LogFlow::default(),
+            source: None,
+            words: None,
+            first: true,
         }
     }
 }
@@ -160,16 +162,6 @@ enum Target {
     Ray(String),
 }
 
-/// How a followed command ended.
-enum Ended {
-    /// By itself.
-    Itself(Exit),
-    /// Something else is to be followed.
-    Left,
-    /// Too much came at once: it is read on from its last line.
-    Overrun,
-}
-
 /// Follows the log for as long as the connection lives; gives why it ended.
 pub(super) async fn follow(
     setup: &NodeSetup,
@@ -182,6 +174,7 @@ pub(super) async fn follow(
         return "no such node".to_owned();
     };
     let mut pause = AGAIN_AFTER.0;
+    log.source = None;
     loop {
         let Ok(target) = next(setup, &session, &mut watched, &mut choice, log).await else {
             return "the actor ended".to_owned();
@@ -190,10 +183,10 @@ pub(super) async fn follow(
         let began = setup.feed.now().stamp;
         let done = match &target {
             Target::Own(chosen) => {
-                prepare(setup, role, log, chosen.as_ref(), &before).await;
+                let source = prepare(setup, role, log, chosen.as_ref(), &before).await;
                 let command = log.follower.command(setup.config.limits.command);
                 let left = left_own(chosen.as_ref(), watched.clone(), choice.clone());
-                once(setup, &session, log, command, None, left).await
+                once(setup, &session, log, command, source, left).await
             }
             Target::Ray(container) => {
                 let source = LogSource::Ray {
@@ -205,11 +198,10 @@ pub(super) async fn follow(
                     "… from here Ray's own logs of this node, out of its container",
                 )
                 .await;
-                tell_source(setup, source).await;
                 let docker = &setup.config.container.docker;
                 let command = ray_logs::command(docker, container, setup.config.limits.command);
                 let left = left_ray(container, watched.clone(), choice.clone());
-                once(setup, &session, log, command, Some(()), left).await
+                once(setup, &session, log, command, source, left).await
             }
         };
         if setup.feed.now().stamp.since(began) >= WELL {
@@ -221,7 +213,7 @@ pub(super) async fn follow(
                 two = choice.changed() => two.is_ok(),
             }
         };
-        let exit = match done {
+        let (exit, heard) = match done {
             Err(why) => return why,
             Ok(Ended::Left) => {
                 match target {
@@ -236,12 +228,16 @@ pub(super) async fn follow(
                 pause = pause.saturating_mul(2).min(AGAIN_AFTER.1);
                 continue;
             }
-            Ok(Ended::Itself(exit)) => exit,
+            Ok(Ended::Itself(exit, heard)) => (exit, heard),
         };
         // It ended on the node: the container stopped, the file is gone, the command is over.
         let over = match &target {
             Target::Own(Some(chosen)) => {
-                let known = if chosen.runs { Known::Perhaps } else { Known::Ended };
+                let known = if chosen.runs && !heard.gone {
+                    Known::Perhaps
+                } else {
+                    Known::Ended
+                };
                 tell_end(setup, &session, log, known).await;
                 told_all(&before, &exit)
             }
@@ -251,6 +247,21 @@ pub(super) async fn follow(
             }
             Target::Ray(_) => false,
         };
+        if !exit.ok() && !heard.gone {
+            let (what, own) = match &target {
+                Target::Own(chosen) => {
+                    let name = chosen.as_ref().map_or("", |c| c.life.name.as_str());
+                    (
+                        place(&setup.config, role, name).words(),
+                        Some(setup.config.logs.of(role)),
+                    )
+                }
+                Target::Ray(container) => (ray_words(container), None),
+            };
+            let said = heard.said.or(heard.absent.and_then(|none| none.said));
+            let why = why_not(own, &exit);
+            tell_absent(setup, log, &what, &why, said).await;
+        }
         if over {
             if !changed.await {
                 return "the actor ended".to_owned();
@@ -293,7 +304,7 @@ async fn next(
             told = true;
             tell_end(setup, session, log, Known::Ended).await;
             let wanted = wanted.words();
-            tell_source(setup, LogSource::Nothing { wanted }).await;
+            tell_source(setup, log, LogSource::Nothing { wanted }).await;
         }
         tokio::select! {
             changed = watched.changed() => changed?,
@@ -302,14 +313,21 @@ async fn next(
     }
 }
 
-/// Makes the follower that of the chosen container, and says in the log where another one's begins.
-async fn prepare(setup: &NodeSetup, role: Role, log: &mut NodeLog, chosen: Option<&Chosen>, before: &Watched) {
+/// Makes the follower that of the chosen container, and says in the log where another one's begins. Gives what is to be followed.
+async fn prepare(
+    setup: &NodeSetup,
+    role: Role,
+    log: &mut NodeLog,
+    chosen: Option<&Chosen>,
+    before: &Watched,
+) -> LogSource {
     let place = place(&setup.config, role, chosen.map_or("", |c| c.life.name.as_str()));
     let what = setup.masker.text(&place.words()).into_owned();
     if let Some(chosen) = chosen {
         let same = log.container.as_ref().is_some_and(|life| life.name == chosen.life.name);
         if !same {
             log.follower = Follower::new(place);
+            log.first = log.container.is_none();
             if log.container.is_some() {
                 let text = match before.running {
                     0 | 1 => format!("… from here {what}"),
@@ -320,7 +338,9 @@ async fn prepare(setup: &NodeSetup, role: Role, log: &mut NodeLog, chosen: Optio
         }
         log.container = Some(chosen.life.clone());
     } else if let LogPlace::Command(_) = setup.config.logs.of(role) {
-        if log.times > 0 {
+        // One that could not be run printed nothing that would come twice.
+        let ran = !matches!(log.source, Some(LogSource::Absent { .. }));
+        if log.times > 0 && ran {
             say(
                 setup,
                 log,
@@ -331,7 +351,7 @@ async fn prepare(setup: &NodeSetup, role: Role, log: &mut NodeLog, chosen: Optio
         log.times = log.times.saturating_add(1);
     }
     let of = chosen.map_or(1, |_| before.running.max(1));
-    tell_source(setup, LogSource::Follows { what, of }).await;
+    LogSource::Follows { what, of }
 }
 
 /// Resolves when something else than this container's log is to be followed.
@@ -369,159 +389,6 @@ async fn until_either(watched: &mut watch::Receiver<Watched>, choice: &mut watch
     if changed.is_err() {
         // The actor is ending and takes this along.
         std::future::pending::<()>().await;
-    }
-}
-
-/// Follows until the command on the node ends, or until something else is to be followed. `ray`: what comes are pieces of Ray's files.
-///
-/// # Errors
-/// Why the connection can carry no more.
-async fn once(
-    setup: &NodeSetup,
-    session: &Session,
-    log: &mut NodeLog,
-    command: Command,
-    ray: Option<()>,
-    left: impl Future<Output = ()>,
-) -> Result<Ended, String> {
-    let (feed, node) = (&setup.feed, setup.id);
-    let source = Source::Node(node);
-    let run = feed.next_run();
-    let started = feed.now();
-    let start = CommandStart {
-        run,
-        node,
-        purpose: Purpose::Log,
-        command: command.clone(),
-    };
-    feed.send(source, EventKind::CommandStarted(start)).await;
-    let (inlet, mut chunks) = ssh::pipe();
-    let (mut leaving, mut overrun) = (false, false);
-    let exit = match session.follow_last(&command, inlet).await {
-        Err(exit) => {
-            if let Exit::NotStarted(why) = &exit {
-                not_followed(setup, log, why).await;
-            }
-            exit
-        }
-        Ok(mut following) => {
-            log.refused = None;
-            let mut reader = Reader::new(&setup.log, &setup.masker, log, ray.is_some());
-            let mut behind = Behind::default();
-            let backlog = tokio::time::sleep(BACKLOG);
-            tokio::pin!(backlog);
-            tokio::pin!(left);
-            let mut offer = tokio::time::interval(OFFER_EVERY);
-            loop {
-                tokio::select! {
-                    chunk = chunks.recv() => match chunk {
-                        Some(chunk) if chunk.dropped > 0 && reader.comes_again() => {
-                            overrun = true;
-                            break;
-                        }
-                        Some(chunk) => reader.take(&chunk),
-                        None => break,
-                    },
-                    _ = offer.tick() => {
-                        reader.behind(behind.look(chunks.held(), feed.now().stamp));
-                        reader.offer(feed, node);
-                    }
-                    () = &mut backlog, if reader.backlog => reader.backlog = false,
-                    () = &mut left => {
-                        leaving = true;
-                        break;
-                    }
-                }
-            }
-            let lost = following.dropped();
-            overrun |= !leaving && lost > 0 && reader.comes_again();
-            let exit = if overrun {
-                // What is still under way comes again.
-                drop(chunks);
-                following.stop().await
-            } else if leaving {
-                let exit = following.stop().await;
-                while let Some(chunk) = chunks.try_recv() {
-                    reader.take(&chunk);
-                }
-                exit
-            } else {
-                following.wait().await
-            };
-            if !overrun {
-                reader.end(lost, !leaving && exit.ok());
-                reader.behind(None);
-            }
-            reader.offer(feed, node);
-            exit
-        }
-    };
-    let took_ms = feed.now().stamp.0.saturating_sub(started.stamp.0);
-    let done = CommandDone {
-        run,
-        exit: exit.clone(),
-        stdout: Vec::new(),
-        stderr: Vec::new(),
-        took_ms,
-    };
-    feed.send(source, EventKind::CommandDone(done)).await;
-    match exit {
-        // Whether the connection is gone is seen when it is followed again.
-        _ if overrun => Ok(Ended::Overrun),
-        Exit::Unknown(why) => Err(why),
-        Exit::Code(_) | Exit::Signal(_) | Exit::TimedOut | Exit::NotStarted(_) if leaving => Ok(Ended::Left),
-        exit @ (Exit::Code(_) | Exit::Signal(_) | Exit::TimedOut | Exit::NotStarted(_)) => Ok(Ended::Itself(exit)),
-    }
-}
-
-/// Since when a log's reader is behind: since the command was first held on its node, until it was not for a while.
-#[derive(Default)]
-struct Behind {
-    since: Option<Stamp>,
-    held: Stamp,
-}
-
-impl Behind {
-    /// What is to be said of it now.
-    fn look(&mut self, held: bool, now: Stamp) -> Option<Stamp> {
-        if held {
-            self.held = now;
-            self.since.get_or_insert(now);
-        } else if now.since(self.held) >= CAUGHT_UP {
-            self.since = None;
-        }
-        self.since
-    }
-}
-
-/// Writes a line of the console's own into the log.
-pub(super) async fn say(setup: &NodeSetup, log: &mut NodeLog, text: &str) {
-    let mut reader = Reader::new(&setup.log, &setup.masker, log, false);
-    reader.say(text);
-    reader.offer(&setup.feed, setup.id);
-}
-
-/// Writes into the log why it can't be followed, once for as long as it is so.
-async fn not_followed(setup: &NodeSetup, log: &mut NodeLog, why: &str) {
-    if log.refused.as_deref() == Some(why) {
-        return;
-    }
-    log.refused = Some(why.to_owned());
-    let text = format!("… the log can't be followed: {}", setup.masker.text(why));
-    say(setup, log, &text).await;
-}
-
-async fn tell_source(setup: &NodeSetup, source: LogSource) {
-    let kind = EventKind::LogSource(source);
-    setup.feed.send(Source::Node(setup.id), kind).await;
-}
-
-/// Says in the log that a command of the user's own is over, and when it is run again.
-async fn command_over(setup: &NodeSetup, role: Role, log: &mut NodeLog, exit: &Exit, pause: Duration) {
-    if let LogPlace::Command(_) = setup.config.logs.of(role) {
-        let again = crate::domain::time::human(pause);
-        let text = format!("… the command ended ({}); it is run again in {again}", exit.word());
-        say(setup, log, &text).await;
     }
 }
 

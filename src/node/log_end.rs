@@ -4,13 +4,15 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::domain::Source;
+use crate::domain::command::Exit;
 use crate::domain::event::{EventKind, Purpose};
 use crate::domain::logs::ContainerEnd;
 use crate::probe::ends;
 use crate::ssh::Session;
 
 use super::exec;
-use super::follow::{NodeLog, say};
+use super::follow::NodeLog;
+use super::log_source::say;
 use super::task::NodeSetup;
 
 /// How often Docker is asked for the end of a container whose log has ended, and the wait between two times.
@@ -99,15 +101,18 @@ pub(super) async fn tell_end(setup: &NodeSetup, session: &Session, log: &mut Nod
     let Some(life) = log.container.clone().filter(|life| !log.told.unknown(life)) else {
         return;
     };
-    let mut end = ask_end(setup, session, &life).await;
+    let mut answer = ask_end(setup, session, &life).await;
+    let mut end = answer.as_ref().ok().copied().flatten();
     let mut told = log.told.has(&life, end.map(|e| e.at));
     // A log ends a moment before the engine tells of the container's end.
     for _ in 1..ASKS {
-        if before != Known::Perhaps || (end.is_some() && !told) {
+        let known = before != Known::Perhaps || (end.is_some() && !told);
+        if known && answer.is_ok() {
             break;
         }
         tokio::time::sleep(ASK_AGAIN).await;
-        end = ask_end(setup, session, &life).await;
+        answer = ask_end(setup, session, &life).await;
+        end = answer.as_ref().ok().copied().flatten();
         told = log.told.has(&life, end.map(|e| e.at));
     }
     let runs = match before {
@@ -115,7 +120,9 @@ pub(super) async fn tell_end(setup: &NodeSetup, session: &Session, log: &mut Nod
         Known::Perhaps => end.is_none(),
         Known::Left => end.is_none_or(|end| end.again),
     };
-    if told || runs {
+    // With a connection that is lost nothing is known; the next one asks again.
+    let lost = answer.as_ref().is_err_and(|unasked| unasked.lost);
+    if told || runs || lost {
         return;
     }
     log.told.add(&life, end.map(|e| e.at));
@@ -127,6 +134,8 @@ pub(super) async fn tell_end(setup: &NodeSetup, session: &Session, log: &mut Nod
         code: end.and_then(|e| e.code).or(exit.map(|(code, _)| code)),
         oom: end.map_or(exit.is_some_and(|(_, oom)| oom), |e| e.oom),
         available: None,
+        // What Docker says there may be anything.
+        unasked: answer.err().map(|unasked| setup.masker.text(&unasked.why).into_owned()),
     };
     let text = format!("… {} ended {}", end.name, end.words());
     say(setup, log, &text).await;
@@ -134,8 +143,15 @@ pub(super) async fn tell_end(setup: &NodeSetup, session: &Session, log: &mut Nod
     setup.feed.send(Source::Node(setup.id), kind).await;
 }
 
+/// Docker's events could not be read.
+struct Unasked {
+    why: String,
+    /// Whether the connection was lost.
+    lost: bool,
+}
+
 /// The last end of this life or of one after it.
-async fn ask_end(setup: &NodeSetup, session: &Session, life: &Life) -> Option<ends::End> {
+async fn ask_end(setup: &NodeSetup, session: &Session, life: &Life) -> Result<Option<ends::End>, Unasked> {
     let command = ends::command(&setup.config.container.docker, &life.id, setup.config.limits.command);
     let output = exec::run(
         Some(session.clone()),
@@ -148,7 +164,9 @@ async fn ask_end(setup: &NodeSetup, session: &Session, life: &Life) -> Option<en
         Ok(None),
     )
     .await;
-    ends::parse(&output).filter(|end| life.started.is_none_or(|started| started <= end.at))
+    let lost = matches!(output.exit, Exit::Unknown(_));
+    let end = ends::parse(&output).map_err(|why| Unasked { why, lost })?;
+    Ok(end.filter(|end| life.started.is_none_or(|started| started <= end.at)))
 }
 
 #[cfg(test)]

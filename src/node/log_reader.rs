@@ -8,11 +8,12 @@ use crate::domain::clock::Written;
 use crate::domain::count::things;
 use crate::domain::event::EventKind;
 use crate::domain::load::LineFact;
-use crate::domain::logs::LogFlow;
+use crate::domain::logs::{LogFlow, Seeks};
 use crate::domain::{NodeId, Source, Stamp};
 use crate::engine::grammar;
 use crate::log::{Decoder, Line, LineEdit, Masker, Span, Stream};
-use crate::probe::logs::{Follower, docker_says};
+use crate::probe::docker::no_such;
+use crate::probe::logs::{Follower, NotThere, Place, docker_says};
 use crate::probe::ray_logs::{Owner, Pieces};
 use crate::ssh::{self, Chunk};
 
@@ -24,6 +25,22 @@ const FINDINGS: usize = 256;
 
 /// What stands before Docker's own words about a log: they say nothing of the engine, and are no reason why it failed.
 const DOCKER: &str = "… Docker says: ";
+
+/// The same of the shell that runs a command of the user's own.
+const SHELL: &str = "… the shell says: ";
+
+/// What came of a run of a log's command that is no line of the log.
+#[derive(Debug, Default)]
+pub(super) struct Heard {
+    /// Whether something of the log itself came, or the file was found that holds it.
+    pub(super) began: bool,
+    /// Why there is nothing to read, where the node says so.
+    pub(super) absent: Option<NotThere>,
+    /// What Docker or the shell said last in its place.
+    pub(super) said: Option<String>,
+    /// Whether Docker says that the container is not there.
+    pub(super) gone: bool,
+}
 
 /// Files of Ray's that are decoded at a time. One more takes the place of another, whose unfinished line is then a line.
 const FILES: usize = 64;
@@ -47,8 +64,13 @@ pub(super) struct Reader<'a> {
     /// Bytes whose loss stands in the log, of this run of its command.
     lost: u64,
     /// How the log keeps up, and what was told of that last.
-    flow: LogFlow,
+    flow: &'a mut LogFlow,
     told: &'a mut LogFlow,
+    pub(super) heard: Heard,
+    /// What of Docker's and the shell's own words stands in the log last.
+    words: &'a mut Option<String>,
+    /// Whether the log's first line is the first of what is read now.
+    first: bool,
 }
 
 /// What tells when a line was written; its time is read when it is wanted.
@@ -147,8 +169,11 @@ impl<'a> Reader<'a> {
             newest: None,
             spoke: None,
             lost: 0,
-            flow: node.flow,
-            told: &mut node.flow,
+            flow: &mut node.flow,
+            told: &mut node.flow_told,
+            heard: Heard::default(),
+            words: &mut node.words,
+            first: node.first,
         }
     }
 
@@ -158,9 +183,20 @@ impl<'a> Reader<'a> {
         }
         let mut edits = Vec::new();
         match (chunk.stream, &mut self.files) {
-            (ssh::Stream::Out, Some(files)) => files.feed(&chunk.bytes, &mut |edit| edits.push(edit)),
+            (ssh::Stream::Out, Some(files)) => {
+                files.feed(&chunk.bytes, &mut |edit| edits.push(edit));
+                self.heard.began |= files.pieces.begun();
+                if files.pieces.none() {
+                    let why = "there are none yet";
+                    self.heard.absent = Some(NotThere { why, said: None });
+                }
+            }
             (ssh::Stream::Out, None) => {
                 let content = self.follower.content(&chunk.bytes);
+                self.heard.began |= self.follower.found() || !content.is_empty();
+                if let Some(absent) = self.follower.absent() {
+                    self.heard.absent = Some(absent);
+                }
                 self.notice();
                 self.decoder.feed(Stream::Out, content, &mut |edit| edits.push(edit));
             }
@@ -181,6 +217,17 @@ impl<'a> Reader<'a> {
         self.flow.behind = since;
     }
 
+    /// Since when Docker has been asked for the log and has given nothing.
+    pub(super) fn seeks(&mut self, since: Option<Stamp>) {
+        let again = self.follower.expects();
+        self.flow.seeks = since.map(|since| Seeks { since, again });
+    }
+
+    /// The log that is read.
+    pub(super) fn follower(&mut self) -> &mut Follower {
+        self.follower
+    }
+
     /// Writes into the log that bytes are missing here; what comes after them does not go on the line before.
     fn gap(&mut self, bytes: u64) {
         self.lost = self.lost.saturating_add(bytes);
@@ -192,7 +239,7 @@ impl<'a> Reader<'a> {
         }
         let (bytes, were) = (things(bytes, "byte"), if bytes == 1 { "was" } else { "were" });
         let text = format!("… {bytes} of the log {were} lost here: they came faster than they could be read");
-        self.put(LineEdit::Push(Line::of(Stream::Out, text)));
+        self.say(&text);
     }
 
     /// The command has ended, by itself and well or not; so many bytes were lost in all. A line that has no end yet is one only if nothing more of it
@@ -208,12 +255,13 @@ impl<'a> Reader<'a> {
     /// Writes into the log what the follower has found of it.
     fn notice(&mut self) {
         if let Some(text) = self.follower.notice() {
-            self.put(LineEdit::Push(Line::of(Stream::Out, text)));
+            self.say(&text);
         }
     }
 
     /// Writes a line of the console's own.
     pub(super) fn say(&mut self, text: &str) {
+        self.flow.own = self.flow.own.saturating_add(1);
         self.put(LineEdit::Push(Line::of(Stream::Out, text)));
     }
 
@@ -244,17 +292,24 @@ impl<'a> Reader<'a> {
                     let told = self.follower.told_before(&line);
                     let line = self.masker.line(line);
                     if docker_says(&line) {
-                        LineEdit::Push(Line::of(line.stream, format!("{DOCKER}{}", line.plain())))
-                    } else {
-                        if !told {
-                            self.hear(&line);
-                        }
-                        LineEdit::Push(line)
+                        self.own_words(DOCKER, &line);
+                        continue;
                     }
+                    if self.follower.shell_says(&line) {
+                        self.own_words(SHELL, &line);
+                        continue;
+                    }
+                    self.heard.began |= matches!(self.follower.place(), Place::Container { .. });
+                    *self.words = None;
+                    if !told {
+                        self.hear(&line);
+                    }
+                    LineEdit::Push(line)
                 }
                 LineEdit::Live(stream, line) => {
                     let line = line.map(|l| self.masker.line(l));
-                    if let Some(line) = line.as_ref().filter(|l| !docker_says(l)) {
+                    let line = line.filter(|l| !docker_says(l) && !self.follower.shell_says(l));
+                    if let Some(line) = &line {
                         self.find(line);
                     }
                     LineEdit::Live(stream, line)
@@ -262,6 +317,21 @@ impl<'a> Reader<'a> {
             };
             self.put(edit);
         }
+    }
+
+    /// Takes what Docker's client or the shell says itself: that the container is gone is told with how it ended, and what was said before is not said
+    /// again with each try.
+    fn own_words(&mut self, whose: &str, line: &Line) {
+        let said = line.plain();
+        if whose == DOCKER && no_such(&said) {
+            self.heard.gone = true;
+            return;
+        }
+        if self.words.as_ref() != Some(&said) {
+            self.say(&format!("{whose}{said}"));
+        }
+        *self.words = Some(said.clone());
+        self.heard.said = Some(said);
     }
 
     /// What a line that has ended says of the engine and of why it fails; it is kept to be told.
@@ -328,8 +398,11 @@ impl<'a> Reader<'a> {
                 break;
             }
         }
-        if *self.told != self.flow && feed.offer(source, EventKind::LogFlow(self.flow)) {
-            *self.told = self.flow;
+        if self.first && self.flow.older.is_none() {
+            self.flow.older = self.follower.older();
+        }
+        if *self.told != *self.flow && feed.offer(source, EventKind::LogFlow(*self.flow)) {
+            *self.told = *self.flow;
         }
         if self.advanced {
             let (seq, dropped) = {
@@ -357,12 +430,10 @@ mod tests {
 
     use bytes::Bytes;
 
+    use super::*;
     use crate::domain::sign::SignKind;
     use crate::domain::{Role, Wall};
     use crate::log::Ring;
-    use crate::probe::logs::Place;
-
-    use super::*;
 
     const LIMIT: Duration = Duration::from_secs(10);
 
@@ -451,7 +522,11 @@ mod tests {
         ] {
             assert_eq!(found(&log, &mut node, ssh::Stream::Err, text), [], "{text}");
         }
-        assert!(lines(&log)[0].starts_with("… Docker says: Error response from daemon: No such"));
+        assert!(
+            lines(&log)[0].starts_with("… Docker says: Cannot connect to the Docker daemon"),
+            "that a container is gone is told with how it ended"
+        );
+        assert_eq!((lines(&log).len(), node.flow.own), (1, 1));
         let text = "2026-11-29T17:04:55.000000001Z ValueError: no such model\n";
         assert_eq!(found(&log, &mut node, ssh::Stream::Err, text).len(), 2);
     }

@@ -14,6 +14,8 @@ mod follow;
 mod hide;
 mod log_end;
 mod log_reader;
+mod log_run;
+mod log_source;
 mod ray;
 pub mod secrets;
 mod task;

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use crate::domain::command::{Command, Output, program};
 
+use super::failure;
+
 /// How far back an end is looked for. The engine keeps its last 256 events (moby's `eventsLimit`).
 const BACK: &str = "24h";
 
@@ -50,9 +52,18 @@ pub fn command(docker: &str, id: &str, limit: Duration) -> Command {
     command
 }
 
-/// Reads the last end.
-#[must_use]
-pub fn parse(output: &Output) -> Option<End> {
+/// Reads the last end; `None` where the engine has no event of one.
+///
+/// # Errors
+/// Why the engine's events could not be read, where no end stands in what was.
+pub fn parse(output: &Output) -> Result<Option<End>, String> {
+    match (last_end(output), failure(output)) {
+        (None, Some(why)) => Err(why),
+        (end, _) => Ok(end),
+    }
+}
+
+fn last_end(output: &Output) -> Option<End> {
     let text = output.text();
     let mut oom = false;
     let mut last: Option<End> = None;
@@ -109,15 +120,38 @@ mod tests {
                 again: false,
             })
         };
-        assert_eq!(parse(&said(text)), end(1_796_000_000_000_000_003, Some(137), true));
+        assert_eq!(
+            parse(&said(text)).unwrap(),
+            end(1_796_000_000_000_000_003, Some(137), true)
+        );
         let again = format!("{text}1796000000000000004 start\n1796000000000000005 die 1\n");
-        assert_eq!(parse(&said(&again)), end(1_796_000_000_000_000_005, Some(1), false));
+        assert_eq!(
+            parse(&said(&again)).unwrap(),
+            end(1_796_000_000_000_000_005, Some(1), false)
+        );
         let runs = format!("{again}1796000000000000006 start\n");
-        assert!(parse(&said(&runs)).unwrap().again);
+        assert!(parse(&said(&runs)).unwrap().unwrap().again);
         let odd = "Error response from daemon: x\n17960 die <no value>\n";
-        assert_eq!(parse(&said(odd)), end(17960, None, false));
-        assert_eq!(parse(&said("1796 start\n")), None);
-        assert_eq!(parse(&said("")), None);
+        assert_eq!(parse(&said(odd)).unwrap(), end(17960, None, false));
+        assert_eq!(parse(&said("1796 start\n")), Ok(None));
+        assert_eq!(parse(&said("")), Ok(None));
+    }
+
+    #[test]
+    fn events_that_could_not_be_read_are_not_no_events() {
+        let failed = |text: &str, exit| Output {
+            stderr: b"Cannot connect to the Docker daemon at unix:///var/run/docker.sock.\n".to_vec(),
+            exit,
+            ..said(text)
+        };
+        let why = "exit 1: Cannot connect to the Docker daemon at unix:///var/run/docker.sock.";
+        assert_eq!(parse(&failed("", Exit::Code(1))), Err(why.to_owned()));
+        assert_eq!(
+            parse(&failed("1 start\n", Exit::TimedOut)),
+            Err("no answer in time".to_owned())
+        );
+        // An end that stands there is one.
+        assert_eq!(parse(&failed("17 die 1\n", Exit::TimedOut)).unwrap().unwrap().at, 17);
     }
 
     #[test]

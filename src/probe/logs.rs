@@ -6,13 +6,25 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::domain::command::{Command, program, quote};
+use crate::domain::command::{Command, Output, program, quote};
+use crate::domain::logs::Older;
+use crate::domain::units::Bytes;
 use crate::log::{Line, Stream};
 
 use super::position::FilePosition;
+use super::short;
 
 /// Lines of an existing log that are shown when it is followed for the first time.
 pub const FIRST_LINES: u32 = 2000;
+
+/// Lines from which on it is asked whether Docker has older ones: fewer than [`FIRST_LINES`], as one that is longer than 16 KiB counts more than once there.
+const ASK_FROM: u32 = FIRST_LINES / 2;
+
+/// Id of the script that asks for the first line that Docker has of a container.
+pub const OLDER_ID: &str = "log.older";
+
+/// Gives the beginning of the first line, and ends Docker's client with that: $1 is Docker's program, $2 a time up to which a line counts, $3 the container.
+const OLDER: &str = "$1 logs --timestamps --until \"$2\" \"$3\" 2>&1 | head -c 64\n";
 
 /// Bytes of an existing log file that are shown when it is followed for the first time.
 pub const FIRST_BYTES: u64 = 512 * 1024;
@@ -62,6 +74,37 @@ pub fn docker_says(line: &Line) -> bool {
         let text = text.trim_start();
         let text = text.strip_prefix("docker: ").unwrap_or(text);
         DOCKER_SAYS.iter().any(|words| text.starts_with(words))
+    }
+}
+
+/// How the shell that runs a command of the user's own begins what it says itself.
+const SHELL_SAYS: &str = "/bin/sh: ";
+
+/// Why there is nothing to read, and what the node said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotThere {
+    /// Why, as a whole sentence without a full stop.
+    pub why: &'static str,
+    /// In whose words, where there are any.
+    pub said: Option<String>,
+}
+
+impl NotThere {
+    /// Reads a line that came in place of a file's first one.
+    pub(super) fn of(line: &str) -> Self {
+        let words = |text: &str| Some(short(text)).filter(|text| !text.is_empty());
+        let (why, said) = match line.strip_prefix("@@ none ") {
+            Some(rest) => rest.split_once(' ').unwrap_or((rest, "")),
+            None => ("", line),
+        };
+        let why = match why {
+            "missing" => "there is no such file",
+            "folder" => "it is a folder",
+            "closed" => "the login may not read it",
+            _ => "it can't be read",
+        };
+        let said = words(said);
+        Self { why, said }
     }
 }
 
@@ -121,6 +164,20 @@ pub struct Follower {
     file: FilePosition,
     runs: Runs,
     notice: Option<String>,
+    first: First,
+}
+
+/// The first lines that were read of a container's log.
+#[derive(Debug, Clone, Default)]
+struct First {
+    /// How many, up to [`ASK_FROM`].
+    lines: u32,
+    /// The time of the earliest of them.
+    earliest: Option<String>,
+    /// Whether it was asked what Docker has before it.
+    asked: bool,
+    /// The time of the earliest line that Docker has.
+    oldest: Option<String>,
 }
 
 /// Lines of a command that is run again and again, by their marks: how often each came in this run, and the most in an earlier one.
@@ -187,7 +244,14 @@ impl Follower {
             file: FilePosition::default(),
             runs: Runs::default(),
             notice: None,
+            first: First::default(),
         }
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn place(&self) -> &Place {
+        &self.place
     }
 
     /// The command that follows it from where it was left. Its stdout passes [`Self::content`] before it is decoded; each line passes
@@ -245,6 +309,75 @@ impl Follower {
         self.notice.take()
     }
 
+    /// That there is nothing to read, where the node has just said so.
+    pub fn absent(&mut self) -> Option<NotThere> {
+        self.file.absent.take()
+    }
+
+    /// Whether a file that is followed was found, since the command was last given.
+    #[must_use]
+    pub fn found(&self) -> bool {
+        match &self.place {
+            Place::Container { .. } | Place::Command { .. } => false,
+            Place::File { .. } | Place::ContainerFile { .. } => self.file.begun(),
+        }
+    }
+
+    /// Whether Docker is to give a line again that was read.
+    #[must_use]
+    pub fn expects(&self) -> bool {
+        self.out.expected || self.err.expected
+    }
+
+    /// What the log holds before the first line that was read; `None` where nothing is known of any.
+    #[must_use]
+    pub fn older(&self) -> Option<Older> {
+        match &self.place {
+            Place::Container { .. } => {
+                let older = self.first.oldest.as_ref() < self.first.earliest.as_ref();
+                (older && self.first.oldest.is_some()).then_some(Older::Lines)
+            }
+            Place::File { .. } | Place::ContainerFile { .. } => self
+                .file
+                .first
+                .filter(|from| *from > 0)
+                .map(|from| Older::Bytes(Bytes(from))),
+            Place::Command { .. } => None,
+        }
+    }
+
+    /// Asks once whether Docker has lines from before the first that was read, where so many came that it may.
+    pub fn ask_older(&mut self, limit: Duration) -> Option<Command> {
+        let Place::Container { docker, name } = &self.place else {
+            return None;
+        };
+        if self.first.asked || self.first.lines < ASK_FROM {
+            return None;
+        }
+        self.first.asked = true;
+        let args = vec![docker.clone(), self.first.earliest.clone()?, name.clone()];
+        Some(Command::script(OLDER_ID, OLDER, args, limit))
+    }
+
+    /// Takes the answer to that.
+    pub fn take_older(&mut self, output: &Output) {
+        let text = output.text();
+        let time = text
+            .split_whitespace()
+            .next()
+            .filter(|time| time.parse::<Timestamp>().is_ok());
+        self.first.oldest = time.map(str::to_owned);
+    }
+
+    /// Whether a line is what the shell says that runs a command of the user's own.
+    #[must_use]
+    pub fn shell_says(&self, line: &Line) -> bool {
+        match &self.place {
+            Place::Command { .. } => line.stream == Stream::Err && line.plain().starts_with(SHELL_SAYS),
+            Place::Container { .. } | Place::File { .. } | Place::ContainerFile { .. } => false,
+        }
+    }
+
     /// Whether an unfinished line at the end comes again when the log is taken up: it is no line then.
     #[must_use]
     pub fn repeats(&self) -> bool {
@@ -271,6 +404,10 @@ impl Follower {
     /// Whether a line was not seen before the command was last given.
     pub fn fresh(&mut self, line: &Line) -> bool {
         let Some(time) = &line.time else { return true };
+        self.first.lines = self.first.lines.saturating_add(1).min(ASK_FROM);
+        if self.first.earliest.as_ref().is_none_or(|earliest| time < earliest) {
+            self.first.earliest = Some(time.clone());
+        }
         let seen = match line.stream {
             Stream::Out => &mut self.out,
             Stream::Err => &mut self.err,
@@ -429,6 +566,86 @@ mod tests {
             file.command(LIMIT);
             assert!(!file.told_before(&Line::of(Stream::Out, "a")));
         }
+    }
+
+    #[test]
+    fn older_lines_are_asked_for_once_where_many_came_and_told_only_where_docker_has_one() {
+        let mut log = Follower::new(Place::Container {
+            docker: "sudo -n docker".into(),
+            name: "c".into(),
+        });
+        log.command(LIMIT);
+        let time = |n: u32| format!("2026-11-29T17:04:55.{n:09}Z");
+        for n in 1..ASK_FROM {
+            assert!(log.fresh(&line(Stream::Out, &time(n + 10))));
+            assert_eq!(log.ask_older(LIMIT), None);
+        }
+        // The other stream began earlier.
+        assert!(log.fresh(&line(Stream::Err, &time(5))));
+        let asked = log.ask_older(LIMIT).unwrap();
+        assert_eq!(asked.line(), format!("log.older 'sudo -n docker' {} c", time(5)));
+        assert_eq!(log.ask_older(LIMIT), None);
+        let mut older = |text: &str| {
+            log.take_older(&Output {
+                stdout: text.as_bytes().to_vec(),
+                stderr: Vec::new(),
+                dropped: 0,
+                exit: crate::domain::command::Exit::Code(0),
+                took: Duration::ZERO,
+            });
+            log.older()
+        };
+        assert_eq!(
+            older(&format!("{} first\n", time(5))),
+            None,
+            "it is the first that was read"
+        );
+        assert_eq!(older(&format!("{} fir", time(4))), Some(Older::Lines));
+        for nothing in [
+            "",
+            "Error response from daemon: No such container: c\n",
+            "2026-11-29T17:0",
+        ] {
+            assert_eq!(older(nothing), None, "{nothing}");
+        }
+    }
+
+    #[test]
+    fn a_file_says_how_much_of_it_was_not_read_and_that_it_is_not_there() {
+        let mut log = Follower::new(Place::File { path: "/x".into() });
+        log.command(LIMIT);
+        assert_eq!(
+            log.content(b"@@ none missing ls: cannot access '/x': No such file or directory\n@@ "),
+            b""
+        );
+        let absent = log.absent().unwrap();
+        assert_eq!(absent.why, "there is no such file");
+        assert_eq!(
+            absent.said.as_deref(),
+            Some("ls: cannot access '/x': No such file or directory")
+        );
+        assert!(!log.found() && log.absent().is_none() && log.older().is_none());
+        assert_eq!(log.content(b"from 0 7 0 \nall\n"), b"all\n");
+        assert!(log.found() && log.older().is_none());
+        let mut log = Follower::new(Place::File { path: "/x".into() });
+        log.command(LIMIT);
+        log.content(b"@@ from 100 7 0 \nrest\nline\n");
+        assert_eq!(log.older(), Some(Older::Bytes(Bytes(100))));
+        // Where it goes on is not its beginning.
+        log.command(LIMIT);
+        log.content(b"@@ from 300 7 0 \n");
+        assert_eq!(log.older(), Some(Older::Bytes(Bytes(100))));
+        // What else stands there is no log.
+        let mut log = Follower::new(Place::File { path: "/x".into() });
+        log.command(LIMIT);
+        assert_eq!(log.content(b"OCI runtime exec failed: no /bin/sh\n"), b"");
+        assert_eq!(
+            log.absent(),
+            Some(NotThere {
+                why: "it can't be read",
+                said: Some("OCI runtime exec failed: no /bin/sh".into()),
+            })
+        );
     }
 
     #[test]

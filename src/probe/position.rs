@@ -1,7 +1,9 @@
 //! How far a followed file was read, over rotations.
 
-/// Longest first line of an answer.
-const HEADER_BYTES: usize = 128;
+use super::logs::NotThere;
+
+/// Longest first line of an answer; of a longer one the beginning counts.
+const HEADER_BYTES: usize = 1024;
 
 /// How far a file was read. What `tail.sh` prints passes through it.
 #[derive(Debug, Clone, Default)]
@@ -20,6 +22,10 @@ pub(super) struct FilePosition {
     next: Option<Next>,
     /// Why bytes are missing before what comes now, until it was told.
     pub(super) why: Option<&'static str>,
+    /// That there is nothing to read, until it was told.
+    pub(super) absent: Option<NotThere>,
+    /// The byte of the file at which it was taken up for the first time.
+    pub(super) first: Option<u64>,
 }
 
 /// A file that has taken the place of the one that is read to its end.
@@ -50,7 +56,7 @@ impl FilePosition {
 
     /// The bytes that belong to the log.
     pub(super) fn content<'b>(&mut self, mut bytes: &'b [u8]) -> &'b [u8] {
-        if let Some(header) = &mut self.header {
+        while let Some(header) = &mut self.header {
             let end = bytes.iter().position(|b| *b == b'\n');
             let (line, rest) = bytes.split_at(end.map_or(bytes.len(), |n| n + 1));
             let room = HEADER_BYTES.saturating_sub(header.len());
@@ -59,9 +65,15 @@ impl FilePosition {
                 return &[];
             }
             let text = String::from_utf8_lossy(header).into_owned();
-            self.header = None;
-            self.answer(&text);
+            header.clear();
             bytes = rest;
+            if text.starts_with("@@ from ") {
+                self.header = None;
+                self.answer(&text);
+            } else {
+                // What else comes before it is no log: that there is none, or what Docker says in its place.
+                self.absent = Some(NotThere::of(text.trim_end()));
+            }
         }
         self.count(bytes);
         if self.skip {
@@ -72,6 +84,11 @@ impl FilePosition {
             bytes = bytes.get(end + 1..).unwrap_or_default();
         }
         bytes
+    }
+
+    /// Whether the answer's first line was read.
+    pub(super) fn begun(&self) -> bool {
+        self.header.is_none()
     }
 
     /// Takes the first line of an answer.
@@ -87,6 +104,7 @@ impl FilePosition {
             }
             Some(_) | None => None,
         };
+        self.first.get_or_insert(from);
         if rest > 0 {
             self.read = self.whole.unwrap_or(0);
             self.next = Some(Next { rest, inode, from });

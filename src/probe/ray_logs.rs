@@ -37,9 +37,22 @@ pub struct Pieces {
     header: Vec<u8>,
     file: String,
     left: u64,
+    none: bool,
 }
 
 impl Pieces {
+    /// Whether the node says that there is no file yet.
+    #[must_use]
+    pub fn none(&self) -> bool {
+        self.none
+    }
+
+    /// Whether a file was named.
+    #[must_use]
+    pub fn begun(&self) -> bool {
+        !self.file.is_empty()
+    }
+
     /// Hands each file's bytes on, with its name.
     pub fn feed(&mut self, mut bytes: &[u8], sink: &mut impl FnMut(&str, &[u8])) {
         while !bytes.is_empty() {
@@ -62,6 +75,9 @@ impl Pieces {
                 if let Some((file, left)) = line.strip_prefix("@@ file ").and_then(|l| l.rsplit_once(' ')) {
                     self.file = file.to_owned();
                     self.left = left.parse().unwrap_or(0);
+                    self.none = false;
+                } else if line == "@@ none" {
+                    self.none = true;
                 }
             }
         }
@@ -137,6 +153,17 @@ mod tests {
             assert_eq!(String::from_utf8_lossy(&worker), "one\n@@ two\n\n", "{size}");
             assert_eq!(raylet, b"x\n\n", "{size}");
         }
+    }
+
+    #[test]
+    fn that_there_is_no_file_yet_is_no_line_of_one() {
+        let mut pieces = Pieces::default();
+        pieces.feed(b"@@ none\n", &mut |_, _| unreachable!("no file was named"));
+        assert!(pieces.none() && !pieces.begun());
+        pieces.feed(b"@@ file raylet.err 3\nx\n\n", &mut |file, _| {
+            assert_eq!(file, "raylet.err")
+        });
+        assert!(!pieces.none() && pieces.begun());
     }
 
     #[test]

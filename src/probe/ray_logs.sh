@@ -1,4 +1,4 @@
-# Prints what Ray's workers and raylet on this node write, file by file: "@@ file NAME BYTES", then so many bytes of it; on as it grows.
+# Prints what Ray's workers and raylet on this node write, file by file: "@@ file NAME BYTES", then so many bytes of it; on as it grows. "@@ none" where there is none yet.
 # $1 the folder; $2 bytes of a file's end that are shown at first, of the 16 files written to last.
 folder=$1
 part=$2
@@ -6,7 +6,7 @@ first=1
 missing=
 while :; do
   list=$(cd "$folder" 2>/dev/null && ls -Linrt -- worker-*.out worker-*.err raylet.err 2>/dev/null)
-  [ -n "$list" ] || [ -n "$missing" ] || echo "$folder: no logs of Ray's yet" >&2
+  [ -n "$list" ] || [ -n "$missing" ] || echo '@@ none'
   [ -n "$list" ] || missing=1
   left=0
   while read -r line; do left=$((left + 1)); done <<end

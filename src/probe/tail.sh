@@ -1,5 +1,6 @@
 # Prints "@@ from BYTE FILE REST [WHY]", then REST bytes that an earlier file still held, then follows a file from that byte on, until another file has
 # taken its place or it was cut. FILE is the file's inode; WHY stands there when bytes are missing: cut or anew.
+# As long as there is nothing to read, it says "@@ none WHY WORDS": WHY is missing, folder or closed (the login may not read it), WORDS are those of ls.
 # $1 the file, $2 the byte to go on at, or - for the file's last part, $3 how long that part is, $4 the inode that the byte belongs to, or -.
 path=$1
 case $path in
@@ -39,10 +40,26 @@ if [ -n "$old" ]; then
   })
   file=${next:-$path}
 fi
-if [ ! -e "$file" ]; then
-  echo "$file: no such file yet" >&2
-  until [ -e "$file" ]; do sleep 1; done
-fi
+told=
+while :; do
+  if [ ! -e "$file" ]; then
+    why=missing
+  elif [ -d "$file" ]; then
+    why=folder
+  elif [ ! -r "$file" ]; then
+    why=closed
+  else
+    break
+  fi
+  if [ "$why" != "$told" ]; then
+    told=$why
+    # Whether the file or the way to it is the matter.
+    said=$(ls -d -- "$file" 2>&1 >/dev/null)
+    echo "@@ none $why ${said%%
+*}"
+  fi
+  sleep 1
+done
 now=$(inode "$file")
 long=$(size "$file")
 rest=0

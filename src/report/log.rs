@@ -3,17 +3,20 @@
 use serde_json::{Value, json};
 
 use crate::domain::Stamp;
-use crate::domain::logs::{ContainerEnd, LogSource};
+use crate::domain::logs::{ContainerEnd, LogSource, Older};
 use crate::model::state::NodeView;
 
-use super::reading::{at_least, seconds, sure};
+use super::reading::{Fields, at_least, seconds, sure};
 
 /// The log of a node.
 pub(super) fn log(view: &NodeView, at: Stamp) -> Value {
     json!({
-        "lines": view.log.seq,
+        "lines": view.log.lines(),
         "dropped": view.log.dropped,
         "lost_bytes": view.log.flow.lost,
+        "older_not_read": view.log.flow.older.map(|_| true),
+        "older_bytes": view.log.flow.older.and_then(older_bytes),
+        "seeking_s": view.log.flow.seeks.map(|seeks| seconds(at, seeks.since)),
         "behind_s": view.log.flow.behind.map(|since| seconds(at, since)),
         "age_s": view.log.at.and_then(|t| sure(at, t)),
         "age_at_least_s": view.log.at.and_then(|t| at_least(at, t)),
@@ -22,21 +25,39 @@ pub(super) fn log(view: &NodeView, at: Stamp) -> Value {
     })
 }
 
-fn from(source: &LogSource, for_s: f64) -> Value {
-    match source {
-        LogSource::Follows { what, of } => json!({ "kind": "follows", "what": what, "matching": of, "for_s": for_s }),
-        LogSource::Nothing { wanted } => json!({ "kind": "nothing", "what": wanted, "matching": 0, "for_s": for_s }),
-        LogSource::Ray { container } => json!({ "kind": "ray", "what": container, "matching": 1, "for_s": for_s }),
+fn older_bytes(older: Older) -> Option<u64> {
+    match older {
+        Older::Lines => None,
+        Older::Bytes(bytes) => Some(bytes.0),
     }
 }
 
-fn ended(end: &ContainerEnd, age_s: f64) -> Value {
+fn from(source: &LogSource, for_s: f64) -> Value {
+    let (kind, matching) = match source {
+        LogSource::Follows { of, .. } => ("follows", *of),
+        LogSource::Nothing { .. } => ("nothing", 0),
+        LogSource::Absent { .. } => ("absent", 0),
+        LogSource::Ray { .. } => ("ray", 1),
+    };
     json!({
-        "container": end.name,
-        "id": end.id,
-        "exit_code": end.code,
-        "oom_killed": end.oom,
-        "available_bytes_before": end.available.map(|b| b.0),
-        "age_s": age_s,
+        "kind": kind,
+        "what": source.what(),
+        "matching": matching,
+        "for_s": for_s,
+        "why": source.why(),
+        "said": source.said(),
     })
+}
+
+fn ended(end: &ContainerEnd, age_s: f64) -> Value {
+    let known = json!({ "container": end.name, "id": end.id, "oom_killed": end.oom, "age_s": age_s });
+    let code = end.code.ok_or_else(|| format!("it ended {}", end.words()));
+    let available = end.available.map(|b| b.0);
+    Fields::of(known)
+        .put("exit_code", code)
+        .put(
+            "available_bytes_before",
+            available.ok_or("the node's memory was not read in the seconds before"),
+        )
+        .done()
 }

@@ -68,6 +68,7 @@ pub fn answer(world: &mut World, node: usize, id: &str, args: &[String], now: Mo
             Some(c) if c.runs(now) => no_file(arg(2)),
             Some(_) | None => inside(world, node, arg(1), now, |_| Answer::now("", "", 0)),
         },
+        probe::logs::OLDER_ID => older(world, node, arg(1), arg(2), now),
         probe::logs::COMMAND_ID => {
             let program = arg(0).split_whitespace().next().unwrap_or_default();
             Answer::now("", format!("/bin/sh: 1: {program}: not found\n"), 127)
@@ -300,9 +301,27 @@ fn versions(world: &World, node: usize, image: &str) -> Answer {
 /// A file that is followed and never written.
 fn no_file(path: &str) -> Answer {
     Answer::Silence {
-        out: "@@ from 0\n".to_owned(),
-        err: format!("tail: cannot open '{path}' for reading: No such file or directory\n"),
+        out: format!("@@ none missing ls: cannot access '{path}': No such file or directory\n"),
+        err: String::new(),
     }
+}
+
+/// The time of the first line that Docker has of a container, where one was written by then.
+fn older(world: &World, node: usize, until: &str, name: &str, now: Moment) -> Answer {
+    let Some(container) = world.hosts.get(node).and_then(|h| h.find(name)) else {
+        return Answer::now(
+            format!("Error response from daemon: No such container: {name}\n"),
+            "",
+            0,
+        );
+    };
+    let first = container
+        .log
+        .read(0, now, 1)
+        .0
+        .first()
+        .map(|line| world.calendar.docker(line.at));
+    Answer::now(first.filter(|first| first.as_str() <= until).unwrap_or_default(), "", 0)
 }
 
 /// What a program inside a container answers, if the container runs.

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use bringup::domain::NodeId;
 use bringup::domain::intent::Pane;
-use bringup::domain::logs::{ContainerEnd, LogSource, Wanted};
+use bringup::domain::logs::{ContainerEnd, LogSource, Older, Seeks, Wanted};
 use bringup::domain::units::Bytes;
 use bringup::domain::{Reading, container::ContainerFacts};
 use bringup::log::{Decoder, LogWindows, Ring, Stream};
@@ -26,6 +26,10 @@ fn snapshot(name: &str, state: &State, logs: &LogWindows) {
         }
     }
     insta::assert_snapshot!(format!("log_{name}"), all);
+}
+
+fn shot_pane(state: &State, logs: &LogWindows) -> String {
+    shot_with(state, logs, &look(Glyphs::Unicode), SIZES[1]).pane(Pane::Node(0))
 }
 
 /// The containers of the head are read, and none is there.
@@ -50,6 +54,86 @@ fn a_log_of_nothing_says_what_is_looked_for_and_for_how_long() {
     without_containers(&mut state);
     state.nodes[0].log.source = Some((nothing, ago(65).stamp));
     snapshot("nothing_any_more", &state, &logs);
+}
+
+#[test]
+fn a_log_that_is_not_there_says_so_since_when_and_in_whose_words() {
+    let absent = LogSource::Absent {
+        what: "/var/log/vllm.log".into(),
+        why: "there is no such file".into(),
+        said: Some("ls: cannot access '/var/log/vllm.log': No such file or directory".into()),
+    };
+    let mut state = idle(example());
+    state.nodes[0].log.source = Some((absent.clone(), ago(65).stamp));
+    snapshot("absent", &state, &LogWindows::default());
+    // What the console itself has written into it says less.
+    let (before, mut own) = (shot_pane(&state, &LogWindows::default()), LogWindows::default());
+    let mut ring = Ring::new(1 << 20);
+    Decoder::new().feed(Stream::Out, "… the shell says: x\n".as_bytes(), &mut |edit| {
+        ring.apply(edit)
+    });
+    own.0.insert(NodeId(0), ring.tail(60));
+    (state.nodes[0].log.seq, state.nodes[0].log.flow.own) = (1, 1);
+    assert_eq!(shot_pane(&state, &own), before);
+    // The lines of before stay.
+    let mut state = loading(example());
+    let logs = logs(&mut state);
+    state.nodes[0].log.source = Some((absent, ago(65).stamp));
+    snapshot("absent_any_more", &state, &logs);
+}
+
+#[test]
+fn a_log_in_which_docker_looks_for_its_place_says_so() {
+    let seeks = |again| {
+        Some(Seeks {
+            since: ago(12).stamp,
+            again,
+        })
+    };
+    let mut state = loading(example());
+    let logs = logs(&mut state);
+    state.nodes[0].log.flow.seeks = seeks(true);
+    snapshot("seeking", &state, &logs);
+    let mut state = idle(example());
+    state.nodes[0].log.flow.seeks = seeks(false);
+    snapshot("seeking_at_first", &state, &LogWindows::default());
+}
+
+#[test]
+fn what_was_not_read_stands_over_the_first_line() {
+    let mut state = idle(example());
+    let mut logs = LogWindows::default();
+    let mut ring = Ring::new(1 << 20);
+    let text: String = (1..=60).map(|n| format!("line {n}\n")).collect();
+    Decoder::new().feed(Stream::Out, text.as_bytes(), &mut |edit| ring.apply(edit));
+    logs.0.insert(NodeId(0), ring.tail(60));
+    state.nodes[0].log.seq = ring.next_seq();
+    state.nodes[0].log.flow.older = Some(Older::Lines);
+    let shown = |state: &State| {
+        let shot = shot_with(state, &logs, &look(Glyphs::Unicode), SIZES[1]);
+        (shot.pane(Pane::Node(0)), shot.regions.log(NodeId(0)).unwrap().first)
+    };
+    let words = "… lines before this one were not read";
+    assert!(!shown(&state).0.contains(words), "the first line is not there");
+    // As far up as it goes.
+    state.screen.held.insert(NodeId(0), 0);
+    let (pane, first) = shown(&state);
+    assert_eq!(first, 0);
+    let rows: Vec<&str> = pane.lines().collect();
+    let at = rows.iter().position(|row| row.contains(words)).unwrap();
+    assert!(rows[at + 1].contains("line 1 "), "{pane}");
+    // One line more than fits with it: it is the note that is above.
+    let fits = rows.iter().filter(|row| row.contains("line ")).count();
+    state.screen.held.insert(NodeId(0), fits as u64);
+    let (pane, first) = shown(&state);
+    assert!(!pane.contains(words) && first == 1, "it can be gone to: {pane}");
+    state.nodes[0].log.flow.older = Some(Older::Bytes(Bytes(1_234_567)));
+    state.screen.held.insert(NodeId(0), 0);
+    assert!(
+        shown(&state)
+            .0
+            .contains("… 1 234 567 bytes before this line were not read")
+    );
 }
 
 #[test]
@@ -78,6 +162,7 @@ fn a_container_that_ended_says_how_long_ago_and_how() {
         code,
         oom,
         available: Some(Bytes(3 << 30)),
+        unasked: None,
     };
     let ends = [
         ("ended", end(Some(1), false)),

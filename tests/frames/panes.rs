@@ -707,6 +707,7 @@ fn a_log_that_floods_says_that_it_is_behind_and_what_was_lost() {
     state.nodes[0].log.flow = LogFlow {
         behind: Some(ago(12).stamp),
         lost: 4_096_000,
+        ..LogFlow::default()
     };
     state.nodes[0].log.dropped = 1_898_095;
     for size in SIZES {

@@ -11,7 +11,7 @@ use bringup::domain::gpu::{Gpu, GpuFacts, GpuProcess, GpuTool};
 use bringup::domain::image::{ImageFacts, VersionFacts};
 use bringup::domain::link::{LinkError, LinkErrorKind, LinkState};
 use bringup::domain::load::Transport;
-use bringup::domain::logs::{ContainerEnd, LogSource};
+use bringup::domain::logs::{ContainerEnd, LogFlow, LogSource, Older, Seeks};
 use bringup::domain::memory::MemoryFacts;
 use bringup::domain::problem::Problem;
 use bringup::domain::ray::{PlacementGroup, RayStatus, StatusFailure};
@@ -196,6 +196,17 @@ fn failed() -> State {
         },
     );
     state.nodes[0].log.source = Some((nothing, ago(60).stamp));
+    state.nodes[0].ended = Some((
+        ContainerEnd {
+            id: "99".repeat(32),
+            name: "node-1".into(),
+            code: None,
+            oom: false,
+            available: None,
+            unasked: Some("no answer in time".into()),
+        },
+        ago(60).stamp,
+    ));
     state.nodes[1].log.source = Some((ray, ago(3).stamp));
     state
 }
@@ -328,10 +339,19 @@ pub fn whole() -> State {
         seq: 9,
         dropped: 2,
         at: Some(When::at(ago(1).stamp)),
+        flow: LogFlow {
+            older: Some(Older::Bytes(Bytes(7))),
+            seeks: Some(Seeks {
+                since: ago(9).stamp,
+                again: true,
+            }),
+            ..LogFlow::default()
+        },
         source: Some((
-            LogSource::Follows {
-                what: "docker logs node-1234".into(),
-                of: 2,
+            LogSource::Absent {
+                what: "/var/log/vllm.log".into(),
+                why: "there is no such file".into(),
+                said: Some("ls: cannot access '/var/log/vllm.log': No such file or directory".into()),
             },
             ago(9).stamp,
         )),
@@ -343,6 +363,7 @@ pub fn whole() -> State {
         code: Some(137),
         oom: true,
         available: Some(Bytes(3)),
+        unasked: None,
     };
     state.nodes[0].ended = Some((end, ago(20).stamp));
     membership(&mut state);

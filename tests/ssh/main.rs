@@ -11,6 +11,7 @@ mod hops;
 mod host_certificates;
 mod host_keys;
 mod interactive;
+mod log_sources;
 mod logins;
 mod nodes;
 mod pam;

@@ -28,10 +28,10 @@ const T: Duration = Duration::from_secs(3600);
 const RING: usize = 256 << 20;
 
 /// A node's actor and what it tells.
-struct Node {
-    handle: NodeHandle,
+pub struct Node {
+    pub handle: NodeHandle,
     events: mpsc::Receiver<Event>,
-    log: SharedLog,
+    pub log: SharedLog,
 }
 
 impl Node {
@@ -40,7 +40,7 @@ impl Node {
         Self::start_with(home, target, person, config)
     }
 
-    fn start_with(home: &Home, target: Target, person: &Arc<Person>, config: Config) -> Self {
+    pub fn start_with(home: &Home, target: Target, person: &Arc<Person>, config: Config) -> Self {
         let (feed, events) = Feed::new(Clock::start());
         let log = SharedLog::new(Mutex::new(Ring::new(RING)));
         let handle = node::start(NodeSetup {
@@ -60,7 +60,7 @@ impl Node {
     }
 
     /// Waits for an event, passing over others.
-    async fn tells<T>(&mut self, what: &str, mut wanted: impl FnMut(EventKind) -> Option<T>) -> T {
+    pub async fn tells<T>(&mut self, what: &str, mut wanted: impl FnMut(EventKind) -> Option<T>) -> T {
         let wait = async {
             loop {
                 if let Some(found) = wanted(self.events.recv().await.unwrap().kind) {

@@ -7,8 +7,9 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Span;
 
 use crate::config::types::LogPlace;
-use crate::domain::NodeId;
-use crate::domain::logs::{LogChoice, LogSource, Wanted};
+use crate::domain::logs::{LogChoice, LogSource, Older, Wanted};
+use crate::domain::units::Bytes;
+use crate::domain::{NodeId, Stamp};
 use crate::log::{self, Line, Window};
 use crate::model::logs::silent_since;
 use crate::view::Scene;
@@ -50,6 +51,10 @@ pub(super) fn foot<'a>(scene: &Scene<'a>, id: NodeId) -> Row<'a> {
         row.put(1, format!("behind for {since}"), look.warn());
         row.put(5, "the rest waits on the node", look.dim());
     }
+    if let Some(seeks) = log.flow.seeks.filter(|seeks| seeks.again) {
+        let since = seconds(scene.now.stamp.since(seeks.since));
+        row.put(1, format!("waits {since} for Docker to find its place"), look.warn());
+    }
     if log.flow.lost > 0 {
         row.put(1, format!("{} lost", things(log.flow.lost, "byte")), look.warn());
     }
@@ -66,14 +71,23 @@ pub(super) fn foot<'a>(scene: &Scene<'a>, id: NodeId) -> Row<'a> {
             row.put(1, format!("no container for {since}"), look.warn());
             (format!("looks for a {wanted}"), look.warn())
         }
+        Some((LogSource::Absent { what, why, .. }, at)) => {
+            let since = seconds(scene.now.stamp.since(*at));
+            row.put(1, format!("no log for {since}"), look.warn());
+            (format!("{what}: {why}"), look.warn())
+        }
         Some((LogSource::Ray { container }, _)) => (ray(scene, container), look.warn()),
     };
     row.put(if log.choice == LogChoice::Ray { 1 } else { 4 }, from, style)
         .right();
     if let Some(at) = log.at {
         let quiet = ago(at, scene.now.stamp);
-        row.put(2, format!("{}, last {quiet} ago", things(log.seq, "line")), look.dim())
-            .right();
+        row.put(
+            2,
+            format!("{}, last {quiet} ago", things(log.lines(), "line")),
+            look.dim(),
+        )
+        .right();
     }
     row.over_border()
 }
@@ -116,19 +130,38 @@ pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect, id: N
         first: 0,
         last: 0,
     };
-    let Some(window) = scene.logs.0.get(&id).filter(|w| !w.lines.is_empty()) else {
-        let text = if height > 0 { nothing(scene, id) } else { String::new() };
-        canvas.text(area.x + 1, area.y, area.width.saturating_sub(2), &text, look.dim());
+    let meta = scene.state.nodes.get(id.index()).map(|view| &view.log);
+    // That it is not there is more than what the console has written in its place.
+    let absent = meta.is_some_and(|log| log.lines() == 0 && matches!(log.source, Some((LogSource::Absent { .. }, _))));
+    let Some(window) = scene.logs.0.get(&id).filter(|w| !w.lines.is_empty() && !absent) else {
+        let (rows, _) = wrap_spans(
+            [Span::styled(nothing(scene, id), look.dim())],
+            area.width.saturating_sub(2),
+            INDENT,
+            height,
+        );
+        for (y, spans) in (area.y..area.bottom()).zip(&rows) {
+            canvas.spans(area.x + 1, y, area.width.saturating_sub(2), spans);
+        }
         return region;
     };
     let lines = window.lines.as_slice();
     let wanted = wanted(scene, id, window);
     let most = if whole { height } else { BROKEN };
+    let above_all = before_first(scene, id).filter(|_| window.first_seq == 0);
+    // What was there before the first line stands over it.
+    let block = |i: usize, line: &Line, most: usize| {
+        let mut rows = block(look, line, area.width, most);
+        if let Some(text) = above_all.as_ref().filter(|_| i == 0) {
+            rows.insert(0, vec![Span::styled(text.clone(), look.dim())]);
+        }
+        rows
+    };
     let mut blocks = VecDeque::new();
     let mut rows = 0;
     for (i, line) in lines.iter().take(wanted).rev().take(height).enumerate() {
         // The newest line says what happens now: it is whole.
-        let block = block(look, line, area.width, if i == 0 { height } else { most });
+        let block = block(wanted - 1 - i, line, if i == 0 { height } else { most });
         rows += block.len();
         blocks.push_front(block);
         if rows >= height {
@@ -138,11 +171,11 @@ pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect, id: N
     let first = wanted - blocks.len();
     // The oldest line may have its beginning above the pane.
     let above = rows.saturating_sub(height);
-    for line in lines.iter().skip(wanted).take(height) {
+    for (i, line) in lines.iter().enumerate().skip(wanted).take(height) {
         if rows >= height {
             break;
         }
-        let block = block(look, line, area.width, most);
+        let block = block(i, line, most);
         rows += block.len();
         blocks.push_back(block);
     }
@@ -157,6 +190,16 @@ pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect, id: N
     // Lines that may still change stand last and have no number.
     region.last = number(first + blocks.len()).min(window.next_seq).saturating_sub(1);
     region
+}
+
+/// What the log held before its first line and was not read; `None` where nothing is known of any.
+fn before_first(scene: &Scene<'_>, id: NodeId) -> Option<String> {
+    let older = scene.state.nodes.get(id.index())?.log.flow.older?;
+    Some(match older {
+        Older::Lines => "… lines before this one were not read".to_owned(),
+        Older::Bytes(Bytes(1)) => "… 1 byte before this line was not read".to_owned(),
+        Older::Bytes(bytes) => format!("… {} before this line were not read", things(bytes.0, "byte")),
+    })
 }
 
 /// How many of the window's lines stand at or before the last wanted one: all when the log is followed.
@@ -236,12 +279,22 @@ fn nothing(scene: &Scene<'_>, id: NodeId) -> String {
     if !linked {
         return "no log: not connected".to_owned();
     }
-    let source = scene.state.nodes.get(id.index()).and_then(|n| n.log.source.as_ref());
-    match source {
-        Some((LogSource::Nothing { wanted }, at)) => {
-            let since = seconds(scene.now.stamp.since(*at));
-            format!("no log: no {wanted} on this node, for {since}")
+    let Some(log) = scene.state.nodes.get(id.index()).map(|n| &n.log) else {
+        return String::new();
+    };
+    let long = |since: Stamp| seconds(scene.now.stamp.since(since));
+    match &log.source {
+        Some((source @ (LogSource::Nothing { .. } | LogSource::Absent { .. }), at)) => {
+            let missing = source.missing().unwrap_or_default();
+            let said = source.said().map(|said| format!(" ({said})")).unwrap_or_default();
+            format!("no log: {missing}, for {}{said}", long(*at))
         }
-        Some((LogSource::Follows { .. } | LogSource::Ray { .. }, _)) | None => "no log yet".to_owned(),
+        Some((LogSource::Follows { .. } | LogSource::Ray { .. }, _)) | None => match log.flow.seeks {
+            Some(seeks) => format!(
+                "no log yet: Docker has given nothing of it for {}; it is empty, or Docker looks for its place in a long one",
+                long(seeks.since)
+            ),
+            None => "no log yet".to_owned(),
+        },
     }
 }
