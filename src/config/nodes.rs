@@ -226,7 +226,7 @@ fn one_head(r: &mut Reader<'_>, root: &Section<'_>, drafts: &[Draft]) {
     }
     if drafts.is_empty() {
         let fix = "write [[node]] with name, role = \"head\", address and fabric_address";
-        r.problem(root.at_key("node"), "node", "there are no nodes", fix);
+        r.nowhere(root.at_key("node"), "node", "there are no nodes", fix);
     } else if first.is_none() && drafts.iter().all(|d| d.role.is_some()) {
         let fix = "write role = \"head\" for the node that runs Ray's head and the model server";
         r.problem(root.at_key("node"), "node.role", "no node is the head", fix);

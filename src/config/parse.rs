@@ -23,6 +23,9 @@ const MEMORY_FLOOR: Bytes = Bytes(4 << 30);
 /// Largest such floor.
 const MEMORY_FLOOR_MAX: u32 = 4096;
 
+/// Most times that a text is read again for names that are misspelt: once for each level of tables, and once for keys.
+const DEPTH: usize = 4;
+
 /// Reads a configuration.
 ///
 /// # Errors
@@ -45,6 +48,13 @@ pub fn parse(text: &str, file: &str) -> Result<Config, Vec<ConfigProblem>> {
     } else {
         None
     };
+    // What stands in a misspelt table may be misspelt too.
+    for _ in 0..DEPTH {
+        let Some(mut again) = r.again() else { break };
+        let root = Section::root(&document).taking(&again);
+        read(&mut again, root);
+        r = again;
+    }
     match config {
         Some(config) if r.clean() => Ok(config),
         _ => Err(r.into_problems()),

@@ -1,9 +1,10 @@
 //! Reads a TOML text key by key and collects everything that is wrong with it, each with its place.
 //!
 //! A key that nobody asked for is unknown: the list of known keys is what the code asks, so it cannot drift. A wrong value is reported once and
-//! then counts as absent, so that one run shows all problems.
+//! then counts as absent, so that one run shows all problems. A name that is misspelt is reported once too: the file is then read again with it taken for
+//! the one that is meant, so that nothing under it counts as missing.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -29,12 +30,20 @@ pub(super) struct At<T> {
     pub at: usize,
 }
 
+/// Names that are misspelt, by the table in which they stand: what is written, and what is meant.
+pub(super) type Misspelt = BTreeMap<String, Vec<(String, &'static str)>>;
+
 /// Collects problems and the keys that were asked for.
 pub(super) struct Reader<'t> {
     file: &'t str,
     text: &'t str,
-    problems: Vec<ConfigProblem>,
+    /// Each with whether it only says that a whole table is not there: such a problem has no place in the file.
+    problems: Vec<(bool, ConfigProblem)>,
     keys: BTreeSet<String>,
+    /// Names that are taken for others.
+    taken: Misspelt,
+    /// Those that were found.
+    found: Misspelt,
 }
 
 /// One table of the file, present or not.
@@ -43,6 +52,8 @@ pub(super) struct Section<'t> {
     at: usize,
     table: Option<&'t DeTable<'t>>,
     asked: Vec<&'static str>,
+    /// Names in it that are taken for others.
+    taken: Vec<(String, &'static str)>,
 }
 
 /// A member of a list that may be text or a table.
@@ -58,7 +69,16 @@ impl<'t> Reader<'t> {
             text,
             problems: Vec::new(),
             keys: BTreeSet::new(),
+            taken: Misspelt::new(),
+            found: Misspelt::new(),
         }
+    }
+
+    /// The same text from the start, with the names that were found misspelt taken for what they mean; `None` where there are no new ones.
+    pub fn again(&self) -> Option<Self> {
+        let mut again = Self::new(self.file, self.text);
+        again.taken.clone_from(&self.found);
+        (self.found != self.taken).then_some(again)
     }
 
     /// The text as a table; what is no TOML becomes problems.
@@ -78,18 +98,28 @@ impl<'t> Reader<'t> {
 
     /// Reports a problem.
     pub fn problem(&mut self, at: usize, key: &str, message: impl Into<String>, fix: impl Into<String>) {
+        self.report(false, at, key, message, fix);
+    }
+
+    /// Reports that a table is not there at all: what stands in the file comes before it.
+    pub fn nowhere(&mut self, at: usize, key: &str, message: impl Into<String>, fix: impl Into<String>) {
+        self.report(true, at, key, message, fix);
+    }
+
+    fn report(&mut self, nowhere: bool, at: usize, key: &str, message: impl Into<String>, fix: impl Into<String>) {
         if self.problems.len() >= MAX_PROBLEMS {
             return;
         }
         let (line, column) = place(self.text, at);
-        self.problems.push(ConfigProblem {
+        let problem = ConfigProblem {
             file: self.file.to_owned(),
             line,
             column,
             key: key.to_owned(),
             message: message.into(),
             fix: fix.into(),
-        });
+        };
+        self.problems.push((nowhere, problem));
     }
 
     /// The line on which a byte offset stands, to name another place in a message.
@@ -108,11 +138,11 @@ impl<'t> Reader<'t> {
         self.problems.is_empty()
     }
 
-    /// Everything found, in the order of the file.
+    /// Everything found, in the order of the file; last what is nowhere in it.
     pub fn into_problems(mut self) -> Vec<ConfigProblem> {
-        self.problems.sort_by_key(|p| (p.line, p.column));
+        self.problems.sort_by_key(|(nowhere, p)| (*nowhere, p.line, p.column));
         self.problems.dedup();
-        self.problems
+        self.problems.into_iter().map(|(_, p)| p).collect()
     }
 
     /// Every key that was asked for, such as `serve.port`.
@@ -129,7 +159,14 @@ impl<'t> Section<'t> {
             at: 0,
             table: Some(document.get_ref()),
             asked: Vec::new(),
+            taken: Vec::new(),
         }
+    }
+
+    /// With the names in it that are taken for others.
+    pub fn taking(mut self, r: &Reader<'_>) -> Self {
+        self.taken = r.taken.get(&self.path).cloned().unwrap_or_default();
+        self
     }
 
     /// The full name of a key of this section.
@@ -156,8 +193,20 @@ impl<'t> Section<'t> {
         self.value(key).map_or(self.at, |v| v.span().start)
     }
 
+    /// The key's value; one that is written under another name where there is none.
     fn value(&self, key: &str) -> Option<&'t Spanned<DeValue<'t>>> {
-        self.table?.get(key)
+        self.table?.get(key).or_else(|| self.meant(key).next())
+    }
+
+    /// What stands under other names that are taken for the key.
+    fn meant(&self, key: &str) -> impl Iterator<Item = &'t Spanned<DeValue<'t>>> {
+        let names = self.taken.iter().filter(move |(_, known)| *known == key);
+        names.filter_map(|(written, _)| self.table?.get(written.as_str()))
+    }
+
+    /// Whether the key itself is written, and not another name that is taken for it.
+    fn written(&self, key: &str) -> bool {
+        self.table.is_some_and(|t| t.contains_key(key))
     }
 
     fn ask(&mut self, r: &mut Reader<'_>, key: &'static str) -> Option<&'t Spanned<DeValue<'t>>> {
@@ -177,7 +226,8 @@ impl<'t> Section<'t> {
         let value = self.ask(r, key)?;
         let at = value.span().start;
         let got = read(value.get_ref());
-        if got.is_none() {
+        // Of another name it is known already that it is wrong.
+        if got.is_none() && self.written(key) {
             let message = format!("`{key}` is {}", kind_of(value.get_ref()));
             r.problem(at, &self.key(key), message, format!("write {wanted}"));
         }
@@ -329,12 +379,9 @@ impl<'t> Section<'t> {
             } else {
                 &format!("in {}", self.header())
             };
-            r.problem(
-                self.at,
-                &self.key(key),
-                format!("`{key}` is missing {section}"),
-                format!("write {line}"),
-            );
+            let nowhere = self.table.is_none();
+            let message = format!("`{key}` is missing {section}");
+            r.report(nowhere, self.at, &self.key(key), message, format!("write {line}"));
         }
         got
     }
@@ -357,7 +404,9 @@ impl<'t> Section<'t> {
             at: found.as_ref().map_or(self.at, |f| f.at),
             table: found.map(|f| f.value),
             asked: Vec::new(),
+            taken: Vec::new(),
         }
+        .taking(r)
     }
 
     /// A list of tables, such as `[[node]]`; with `texts` a member may be text too. `None` when there is no list.
@@ -370,16 +419,24 @@ impl<'t> Section<'t> {
         };
         let wanted = format!("a list of tables: [[{path}]]{texts_too}");
         let list = self.typed(r, key, &wanted, DeValue::as_array)?;
+        // Members under another name stand beside those under the right one.
+        let written = self.written(key);
+        let more = self.meant(key).filter(|_| written);
+        let more = more.filter_map(|v| v.get_ref().as_array()).flatten();
         let mut items = Vec::new();
-        for value in list.value {
+        for value in list.value.iter().chain(more) {
             let at = value.span().start;
             match value.get_ref() {
-                DeValue::Table(table) => items.push(Item::Table(Section {
-                    path: path.clone(),
-                    at,
-                    table: Some(table),
-                    asked: Vec::new(),
-                })),
+                DeValue::Table(table) => items.push(Item::Table(
+                    Section {
+                        path: path.clone(),
+                        at,
+                        table: Some(table),
+                        asked: Vec::new(),
+                        taken: Vec::new(),
+                    }
+                    .taking(r),
+                )),
                 DeValue::String(text) if texts => {
                     let text = At {
                         value: text.clone().into_owned(),
@@ -434,7 +491,13 @@ impl<'t> Section<'t> {
             if self.asked.contains(&name) {
                 continue;
             }
-            let fix = match (meant(&self.path, name), nearest(name, &self.asked), hint(&self.path)) {
+            let near = nearest(name, &self.asked);
+            let other = meant(&self.path, name).map(|meant| here(&self.path, meant, &self.asked));
+            if let Some(known) = other.unwrap_or(near) {
+                let names = r.found.entry(self.path.clone()).or_default();
+                names.push((name.to_owned(), known));
+            }
+            let fix = match (meant(&self.path, name), near, hint(&self.path)) {
                 (Some(meant), ..) => format!("did you mean {meant}?"),
                 (None, Some(known), _) => format!("did you mean `{known}`?"),
                 (None, None, Some(hint)) => format!("known here: {}; {hint}", self.asked.join(", ")),
@@ -453,6 +516,20 @@ impl<'t> Section<'t> {
             );
         }
     }
+}
+
+/// The known key of the same table that is meant, where it is one: `a table [[node]] for each` at the top, or `` `keys` `` in [ssh].
+fn here(path: &str, meant: &str, known: &[&'static str]) -> Option<&'static str> {
+    let name = match meant.strip_prefix("a table ") {
+        Some(table) => {
+            let end = table.find(']')?;
+            let name = table.get(..end)?.trim_start_matches('[');
+            let inside = name.strip_prefix(path).filter(|_| !path.is_empty());
+            inside.map_or(name, |name| name.trim_start_matches('.'))
+        }
+        None => meant.strip_prefix('`')?.strip_suffix('`')?,
+    };
+    known.iter().copied().find(|k| *k == name)
 }
 
 /// What kind of value it is, in words.
