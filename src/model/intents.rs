@@ -13,7 +13,7 @@ use crate::plan::{self, Plan, Refusal};
 use super::bench::BenchView;
 use super::state::{Quit, State};
 use super::update::notice;
-use super::{logs, run};
+use super::{foreign, logs, run};
 
 /// Open questions kept; a further one is answered with no.
 const QUESTIONS: usize = 32;
@@ -90,6 +90,14 @@ pub(super) fn withdrawn(state: &mut State, source: Source, effects: &mut Vec<Eff
 fn show_plan(state: &mut State, action: Action) {
     let mut plan = plan::make(action, &state.config, &state.observed, state.now);
     plan.refusals.extend(unset(&plan, &state.unset));
+    if let Some(other) = foreign::at_work(state, state.now.stamp) {
+        let text = other.text(state);
+        plan.notes.insert(
+            0,
+            format!("{text}; two at once get in each other's way: better wait for what it does"),
+        );
+    }
+    state.planned = state.now.wall;
     state.plan = Some(plan);
     open(state, Mode::Plan);
 }

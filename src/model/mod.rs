@@ -14,6 +14,7 @@ mod causes;
 mod commands;
 pub mod facts;
 pub mod flow;
+pub mod foreign;
 mod given_up;
 mod history;
 mod intents;

@@ -10,6 +10,7 @@ use crate::domain::step::StepEventKind;
 use crate::plan::{Do, Machine, Progress, StepState, Want};
 
 use super::causes;
+use super::foreign;
 use super::load::{Load, failures};
 use super::server;
 use super::state::State;
@@ -35,6 +36,7 @@ pub(super) fn confirm(state: &mut State, effects: &mut Vec<Effect>) {
     };
     let now = state.now.stamp;
     state.evidence.new_run();
+    foreign::begins(state);
     let (machine, todo) = Machine::new(plan, state.options.no_probe, now);
     state.run = Some(machine.by(state.evidence.rules().clone()));
     state.screen.mode = Mode::Run;

@@ -18,7 +18,7 @@ use crate::domain::observed::Observed;
 use crate::domain::problem::Problem;
 use crate::domain::question::Question;
 use crate::domain::secret::SecretFrom;
-use crate::domain::{NodeId, Now, Reading, RunId, Source, Stamp, When};
+use crate::domain::{NodeId, Now, Reading, RunId, Source, Stamp, Wall, When};
 use crate::measure::{Figures, Window};
 use crate::plan::{Machine, Plan};
 
@@ -89,6 +89,10 @@ pub struct State {
     pub screen: Screen,
     /// Whether the console is leaving.
     pub quit: Quit,
+    /// When the shown plan was made: what its run starts carries that time.
+    pub(super) planned: Wall,
+    /// The same of the runs of this console.
+    pub(super) own: VecDeque<Wall>,
     /// Why the first token of this start of the server failed.
     pub(super) token_failed: Option<String>,
     /// When a token was asked for last; `None` when none was since the server's start.
@@ -419,6 +423,8 @@ impl State {
             pressed: started.stamp,
             screen: Screen::default(),
             quit: Quit::No,
+            planned: started.wall,
+            own: VecDeque::new(),
             token_failed: None,
             token_asked: None,
             refused_since: None,

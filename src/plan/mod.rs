@@ -10,7 +10,7 @@ mod judge;
 pub mod machine;
 mod make;
 #[cfg(test)]
-mod sample;
+pub(crate) mod sample;
 mod script;
 pub mod status;
 pub mod types;

@@ -9,8 +9,8 @@ use crate::domain::effect::RunOutcome;
 use crate::domain::event::Purpose;
 use crate::domain::intent::Mode;
 use crate::domain::{Source, Stamp};
-use crate::model::State;
 use crate::model::state::{Notice, Quit, ServingState};
+use crate::model::{State, foreign};
 use crate::plan::{Machine, StepState};
 
 use super::Scene;
@@ -142,6 +142,16 @@ fn beside_steps(machine: &Machine) -> Option<&'static str> {
 
 /// What a newcomer would press next.
 fn next(scene: &Scene<'_>) -> Option<(String, Style)> {
+    // Who does the same at the same time is in its way.
+    let awaited = match &scene.state.server.state {
+        ServingState::Down | ServingState::Unknown => true,
+        ServingState::Loading | ServingState::Answering | ServingState::Ready => false,
+        ServingState::Failed(_) | ServingState::Degraded(_) => true,
+    };
+    if let Some(other) = foreign::at_work(scene.state, scene.now.stamp).filter(|_| awaited) {
+        let text = format!("{}: wait and see what it does", other.text(scene.state));
+        return Some((text, scene.look.warn()));
+    }
     let text = suggestion(scene.state, scene.now.stamp)?;
     Some((text.to_owned(), scene.look.dim()))
 }

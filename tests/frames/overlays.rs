@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use bringup::domain::command::Exit;
+use bringup::domain::container::{ContainerFacts, Labels};
 use bringup::domain::intent::{Action, Mode};
 use bringup::domain::question::{Ask, Question};
 use bringup::domain::serving::{ServeFacts, ServeProcess};
 use bringup::domain::sockets::{Listener, SocketFacts};
-use bringup::domain::{HopId, QuestionId, Source};
+use bringup::domain::{HopId, NodeId, QuestionId, Source};
 use bringup::model::State;
 use bringup::view::Glyphs;
 
@@ -387,6 +388,28 @@ fn a_run_that_gave_up_says_when_and_since_when_what_it_waited_for_is_there() {
     state.screen.mode = Mode::Panes;
     let line = words(&state);
     assert!(line.contains("was given up at step 4 of 4"), "{line}");
+}
+
+#[test]
+fn who_comes_to_a_cluster_at_which_another_bringup_is_at_work_is_not_told_to_start() {
+    let mut state = known();
+    let line = |state: &State| {
+        let text = shot(state, &Default::default(), (140, 40)).text();
+        text.lines().rev().nth(1).unwrap_or_default().trim().to_owned()
+    };
+    assert!(line(&state).starts_with("press U"), "{}", line(&state));
+    let mut container = container(&state, NodeId(0), 9);
+    let labels = container.ours.take().unwrap_or_default();
+    container.ours = Some(Labels {
+        cluster: state.config.cluster.clone(),
+        ..labels
+    });
+    state.observed.nodes[0].containers = read(ContainerFacts {
+        containers: vec![container],
+    });
+    let said = line(&state);
+    let start = "another bringup is at work, as far as can be seen: it started the container on spark-1 10 s ago: wait";
+    assert!(said.starts_with(start), "{said}");
 }
 
 #[test]

@@ -1,0 +1,214 @@
+//! Whether another bringup is at work on the cluster, as far as that can be seen: what it has just started carries the cluster's labels and none of this
+//! console's runs, and its script's verb leaves its name on the node. A pull of another leaves no trace that could be read.
+
+use std::time::Duration;
+
+use crate::domain::container::{Container, ContainerState};
+use crate::domain::observed::VerbFacts;
+use crate::domain::time::human;
+use crate::domain::{NodeId, Role, Stamp, Wall};
+
+use super::state::State;
+
+/// Runs of this console that are remembered, so that what they started is known as its own.
+const OWN_RUNS: usize = 64;
+
+/// What another bringup does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Foreign {
+    /// Where it was seen last.
+    pub node: NodeId,
+    /// How long ago it has started something there; `None` where that is not known.
+    pub ago: Option<Duration>,
+    /// The script's verb that runs there, where it is one.
+    pub verb: Option<String>,
+}
+
+impl Foreign {
+    /// What it does, as a sentence without a final period.
+    #[must_use]
+    pub fn text(&self, state: &State) -> String {
+        let node = state.config.node_name(self.node);
+        match (&self.verb, self.ago) {
+            (Some(verb), _) => {
+                format!("another bringup is at work, as far as can be seen: the script's verb {verb} runs on {node}")
+            }
+            (None, Some(ago)) => format!(
+                "another bringup is at work, as far as can be seen: it started the container on {node} {} ago",
+                human(ago.max(Duration::from_secs(1)))
+            ),
+            (None, None) => {
+                format!("another bringup is at work, as far as can be seen: it makes the container on {node}")
+            }
+        }
+    }
+}
+
+/// A run of this console begins: what it starts carries the time of its plan.
+pub(super) fn begins(state: &mut State) {
+    if state.own.len() == OWN_RUNS {
+        state.own.pop_front();
+    }
+    state.own.push_back(state.planned);
+}
+
+/// What another bringup is at; `None` while a run of this console goes on, and where nothing of another one is young enough to be in the middle of a
+/// start: a step of one ends within its limit.
+#[must_use]
+pub fn at_work(state: &State, now: Stamp) -> Option<Foreign> {
+    if state.run_under_way() {
+        return None;
+    }
+    let containers = state.config.node_ids().filter_map(|id| youngest(state, id, now));
+    let verbs = state.config.node_ids().filter_map(|id| verb(state, id));
+    verbs.chain(containers).min_by_key(|f| f.ago)
+}
+
+/// A container of the cluster on a node that no run of this console made and that has just been started.
+fn youngest(state: &State, id: NodeId, now: Stamp) -> Option<Foreign> {
+    let reading = &state.observed.node(id)?.containers;
+    let read = reading.age(now)?;
+    let limits = &state.config.limits;
+    let limit = match state.config.node(id)?.role {
+        Role::Head => limits.head,
+        Role::Worker => limits.join,
+    };
+    let limit = limit.saturating_add(limits.settle);
+    let foreign = |c: &&Container| {
+        let labels = c.ours.as_ref().filter(|l| l.cluster == state.config.cluster);
+        labels.is_some_and(|l| !own(state, &l.generation))
+    };
+    let containers = &reading.value()?.containers;
+    let ages = containers.iter().filter(foreign).filter_map(|c| match c.state {
+        ContainerState::Created => Some(None),
+        ContainerState::Running => Some(Some(Duration::from_secs(c.up_seconds?).saturating_add(read))),
+        ContainerState::Paused
+        | ContainerState::Restarting
+        | ContainerState::Exited { .. }
+        | ContainerState::Other(_) => None,
+    });
+    let ago = ages.filter(|ago| ago.unwrap_or(read) <= limit).min()?;
+    Some(Foreign {
+        node: id,
+        ago,
+        verb: None,
+    })
+}
+
+/// Whether a generation is that of a run of this console.
+fn own(state: &State, generation: &str) -> bool {
+    let wall = generation.parse().ok().map(Wall);
+    wall.is_some_and(|wall| state.own.contains(&wall))
+}
+
+/// A verb of the script that runs on a node without this console's doing. One that this console began and gave up is told by its own run.
+fn verb(state: &State, id: NodeId) -> Option<Foreign> {
+    let Some(VerbFacts::Running { verb, .. }) = state.observed.node(id)?.verb.value() else {
+        return None;
+    };
+    state.own.is_empty().then(|| Foreign {
+        node: id,
+        ago: None,
+        verb: Some(verb.clone()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crate::domain::event::{Event, EventKind};
+    use crate::domain::intent::{Action, Intent};
+    use crate::domain::{Now, Source};
+    use crate::engine::sample::{scripted, sparks};
+    use crate::model::{Options, update};
+    use crate::plan::sample::{HEAD, WORKER, container, idle};
+
+    use super::*;
+
+    fn state() -> State {
+        let config = sparks();
+        let mut state = State::new(Arc::new(config.clone()), Options::default(), Now::default());
+        state.observed = idle(&config);
+        state
+    }
+
+    #[test]
+    fn a_young_container_of_the_cluster_that_no_run_here_made_is_anothers_work() {
+        let mut state = state();
+        assert_eq!(at_work(&state, Stamp(1000)), None);
+        let config = state.config.clone();
+        // Generation 1, up 5 s.
+        container(&mut state.observed, &config, HEAD, ContainerState::Running);
+        let said = |state: &State, ms| at_work(state, Stamp(ms)).map(|f| f.text(state));
+        assert_eq!(
+            said(&state, 35_000).as_deref(),
+            Some("another bringup is at work, as far as can be seen: it started the container on spark-1 40 s ago")
+        );
+        let limit = u64::try_from((config.limits.head + config.limits.settle).as_millis()).unwrap();
+        assert_eq!(said(&state, limit), None, "its step is over by now");
+        // The latest of what it does.
+        container(&mut state.observed, &config, WORKER, ContainerState::Created);
+        assert!(said(&state, 35_000).unwrap().contains("makes the container on spark-2"));
+        // What a run of this console made is its own.
+        state.planned = Wall(1);
+        begins(&mut state);
+        assert_eq!(said(&state, 35_000), None);
+        // Another cluster's, or nobody's, is not this cluster's work.
+        state.own.clear();
+        for labels in [Some("other"), None] {
+            for node in &mut state.observed.nodes {
+                let mut facts = node.containers.value().cloned().unwrap();
+                for c in &mut facts.containers {
+                    c.ours = labels.and_then(|l| {
+                        c.ours.clone().map(|ours| crate::domain::container::Labels {
+                            cluster: l.to_owned(),
+                            ..ours
+                        })
+                    });
+                }
+                node.containers = crate::domain::Reading::known(facts, Stamp(0));
+            }
+            assert_eq!(said(&state, 35_000), None, "{labels:?}");
+        }
+    }
+
+    #[test]
+    fn a_plan_that_is_made_meanwhile_says_so_first() {
+        let mut state = state();
+        let config = state.config.clone();
+        container(&mut state.observed, &config, HEAD, ContainerState::Running);
+        let event = Event {
+            source: Source::Operator,
+            at: Now::default(),
+            kind: EventKind::Intent(Intent::Plan(Action::Up)),
+        };
+        update(&mut state, event);
+        let note = &state.plan.as_ref().unwrap().notes[0];
+        assert!(note.starts_with("another bringup is at work"), "{note}");
+        assert!(note.ends_with("better wait for what it does"), "{note}");
+    }
+
+    #[test]
+    fn the_runs_that_are_remembered_are_bounded() {
+        let mut state = state();
+        for n in 0..200 {
+            state.planned = Wall(n);
+            begins(&mut state);
+        }
+        assert_eq!((state.own.len(), state.own.back()), (OWN_RUNS, Some(&Wall(199))));
+    }
+
+    #[test]
+    fn a_verb_that_runs_without_this_consoles_doing_is_anothers() {
+        let mut state = state();
+        state.config = Arc::new(scripted());
+        let verb = VerbFacts::Running {
+            verb: "head".to_owned(),
+            tail: Vec::new(),
+        };
+        state.observed.nodes[0].verb = crate::domain::Reading::known(verb, Stamp(0));
+        let said = at_work(&state, Stamp(0)).map(|f| f.text(&state)).unwrap();
+        assert!(said.ends_with("the script's verb head runs on spark-1"), "{said}");
+    }
+}
