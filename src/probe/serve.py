@@ -12,7 +12,7 @@ def read(pid, name):
 
 
 def serves(words):
-    if any(w in MODULES for w in words):
+    if any(w in MODULES for w in words) or os.path.basename(words[0]) == "llama-" + "server":
         return True
     pairs = zip(words, words[1:])
     return any(os.path.basename(w) == "vllm" and v == "ser" + "ve" for w, v in pairs)

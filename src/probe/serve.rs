@@ -1,4 +1,4 @@
-//! The serve probe: model-server processes in the head's container, from its /proc.
+//! The serve probe: model-server processes in the head's container, from its /proc. Python reads it, and where the image has none its shell does.
 
 use std::time::Duration;
 
@@ -15,15 +15,19 @@ use super::{Found, absent, code, docker, failure, json_line};
 /// Id of the script.
 pub const ID: &str = "probe.serve";
 
+/// Why the processes of a container will never be known.
+pub const UNSEEN: &str = "neither python3 nor a shell is in the container";
+
 /// Longest command line kept, in characters.
 const COMMAND_CHARS: usize = 2000;
 
 /// Looks into a container.
 #[must_use]
 pub fn command(docker: &str, container: &str, limit: Duration) -> Command {
+    let program = quote(include_str!("serve.py"));
     let body = format!(
-        "exec $1 exec \"$2\" python3 -I -S -c {} {SERVE_MARK}\n",
-        quote(include_str!("serve.py"))
+        "set -- \"$1\" \"$2\" {SERVE_MARK} {program}\n{}",
+        include_str!("serve.sh")
     );
     Command::script(ID, body, vec![docker.to_owned(), container.to_owned()], limit)
 }
@@ -57,7 +61,9 @@ pub fn parse(output: &Output) -> Found {
     if docker::not_running(&said) {
         return (vec![Facts::Serve(ServeFacts::default())], Vec::new());
     }
-    let problem = if said.contains("python3") && said.contains("not found") {
+    let problem = if said.contains("/bin/sh") && (said.contains("not found") || said.contains("no such file")) {
+        Problem::error(UNSEEN)
+    } else if said.contains("python3") && said.contains("not found") {
         Problem::error("python3 is not in the container")
     } else {
         Problem::error(failure(output).unwrap_or_else(|| "no answer that can be read".to_owned()))

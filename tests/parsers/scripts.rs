@@ -251,3 +251,72 @@ fn a_verb_is_seen_running_lost_and_ended() {
         assert_eq!(look(), VerbFacts::Ended { verb, code: 3, tail });
     }
 }
+
+/// A container in which nothing is but what is put there: the processes are this machine's.
+const BARE: &str = r#"shift
+[ "$1" = -i ] && shift
+shift
+if [ "$1" = python3 ]; then
+  echo 'OCI runtime exec failed: exec: "python3": executable file not found in $PATH: unknown' >&2
+  exit 127
+fi
+exec "$@"
+"#;
+
+#[test]
+fn a_container_without_python_is_read_by_its_shell() {
+    let folder = tempfile::tempdir().unwrap();
+    tool(folder.path(), "docker", BARE);
+    // Two lines, so that the shell stays beside its `sleep`.
+    let odd = "say \"a\\b\"";
+    tool(folder.path(), "vllm", "sleep 30\nexit 0\n");
+    let mut marked = Process::new("/bin/sh")
+        .arg(folder.path().join("vllm"))
+        .args(["serve", odd])
+        .env("BRINGUP_SERVE", "abc123")
+        .stdin(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut found = Vec::new();
+    for shell in shells() {
+        let command = bringup::probe::serve::command("docker", "vllm-qwen35", LIMIT);
+        let output = run(&shell, &command, folder.path(), folder.path());
+        let (facts, problems) = parse(ProbeId::Serve, &output);
+        assert_eq!(problems, [], "{shell:?} {}", output.error_text());
+        let Some(Facts::Serve(serve)) = facts.into_iter().next() else {
+            panic!("{shell:?}: {}", output.text())
+        };
+        let own = serve.processes.into_iter().find(|p| p.pid == marked.id());
+        found.push((shell, own));
+    }
+    marked.kill().unwrap();
+    marked.wait().unwrap();
+    assert!(!found.is_empty());
+    for (shell, own) in found {
+        let own = own.unwrap_or_else(|| panic!("{shell:?} has not found it"));
+        assert_eq!(own.mark.as_deref(), Some("abc123"), "{shell:?}");
+        assert!(
+            own.command.ends_with(&format!("vllm serve {odd}")),
+            "{shell:?} {}",
+            own.command
+        );
+        assert!(own.up_seconds.is_some_and(|s| s < 60), "{shell:?} {:?}", own.up_seconds);
+    }
+}
+
+#[test]
+fn a_container_with_neither_is_told_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let gone = r#"shift
+[ "$1" = -i ] && shift
+shift
+echo "OCI runtime exec failed: exec: \"$1\": stat $1: no such file or directory: unknown" >&2
+exit 127
+"#;
+    tool(folder.path(), "docker", gone);
+    let command = bringup::probe::serve::command("docker", "vllm-qwen35", LIMIT);
+    let output = run(&["/bin/sh"], &command, folder.path(), folder.path());
+    let (_, problems) = parse(ProbeId::Serve, &output);
+    let texts: Vec<&str> = problems.iter().map(|p| p.text.as_str()).collect();
+    assert_eq!(texts, [bringup::probe::serve::UNSEEN]);
+}

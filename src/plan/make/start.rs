@@ -5,6 +5,7 @@ use crate::domain::NodeId;
 use crate::domain::container::{Container, ContainerState};
 use crate::domain::count::things;
 use crate::engine;
+use crate::probe::serve::UNSEEN;
 
 use super::super::condition::Condition;
 use super::super::judge::{ours, state_text};
@@ -317,6 +318,15 @@ impl Maker<'_> {
         let port = Condition::PortFree(head, self.config.serve.port);
         if self.fails(&Condition::ServeUnderWay) {
             self.refuse_unless(&port);
+        }
+        if self.unseen() && self.started(head) {
+            self.refuse(
+                format!(
+                    "whether a model server runs on {} already can't be seen: {UNSEEN}",
+                    self.name(head)
+                ),
+                Some("use an image that has one of them, or look by hand and serve there".to_owned()),
+            );
         }
         self.known_server(head);
         self.carry_note();

@@ -5,6 +5,7 @@ use crate::domain::NodeId;
 use crate::domain::link::LinkState;
 use crate::domain::observed::VerbFacts;
 use crate::engine;
+use crate::probe::serve::UNSEEN;
 
 use super::super::condition::Condition;
 use super::super::judge::{ours, process_text};
@@ -25,6 +26,15 @@ impl Maker<'_> {
                 Some("stop it where it was started, or stop all".to_owned()),
             );
         }
+        if self.unseen() {
+            self.refuse(
+                format!(
+                    "what serves on {} can't be seen or ended by itself: {UNSEEN}",
+                    self.name(head)
+                ),
+                Some("X and then a stops the container with all that is in it".to_owned()),
+            );
+        }
         self.stop_serve_step();
     }
 
@@ -34,6 +44,10 @@ impl Maker<'_> {
         if let Some(stranger) = self.stranger() {
             self.note(format!(
                 "the model server was not started by bringup and ends with its container: {stranger}"
+            ));
+        } else if self.unseen() {
+            self.note(format!(
+                "{UNSEEN}: a model server in it can't be ended by itself and ends with its container"
             ));
         } else if self.reachable(head) && self.holds(&Condition::ContainerRuns(head)) && !self.has_stop_verb() {
             self.stop_serve_step();
@@ -87,6 +101,12 @@ impl Maker<'_> {
         let facts = self.observed.node(self.config.head())?.serve.value()?;
         let process = facts.processes.iter().find(|p| p.mark.is_none())?;
         Some(process_text(process))
+    }
+
+    /// Whether nothing can look into the head's container.
+    pub(super) fn unseen(&self) -> bool {
+        let serve = self.observed.node(self.config.head()).map(|n| &n.serve);
+        serve.and_then(|s| s.reason()) == Some(UNSEEN)
     }
 
     fn stop_serve_step(&mut self) {

@@ -1,5 +1,7 @@
 //! Verbs of a script, stops, and the pace of what is asked.
 
+use crate::probe::serve::UNSEEN;
+
 use super::*;
 
 #[test]
@@ -147,4 +149,36 @@ fn a_look_without_news_gives_nothing_new() {
         .machine
         .on_tick(&world.seen, &world.config, &world.progress, world.now);
     assert_eq!((first, again), (Vec::new(), Vec::new()));
+}
+
+#[test]
+fn a_container_that_nothing_can_look_into_is_stopped_whole_and_at_once() {
+    let config = sparks();
+    let mut seen = joined(&config);
+    seen.nodes[0].serve = Reading::absent(UNSEEN);
+    let now = Now {
+        stamp: Stamp(1000),
+        wall: Wall(1_764_444_000_000),
+    };
+    let kinds = |action| {
+        let plan = make(action, &config, &seen, now);
+        plan.steps.iter().map(|s| s.kind).collect::<Vec<_>>()
+    };
+    assert_eq!(kinds(Action::StopAll), [StepKind::StopNode, StepKind::StopNode]);
+    let all = make(Action::StopAll, &config, &seen, now);
+    assert!(all.notes[0].starts_with(UNSEEN), "{:?}", all.notes);
+    let serve = make(Action::StopServe, &config, &seen, now);
+    assert!(serve.refusals[0].text.ends_with(UNSEEN), "{:?}", serve.refusals);
+    assert!(
+        serve.refusals[0]
+            .fix
+            .as_deref()
+            .unwrap_or_default()
+            .contains("X and then a")
+    );
+    assert!(
+        make(Action::Serve, &config, &seen, now).refusals[0]
+            .text
+            .ends_with(UNSEEN)
+    );
 }
