@@ -149,7 +149,7 @@ fn text(report: &Report, tally: Option<Tally>) -> String {
         let (mean, median, p90, p99) = (ms(s.mean), ms(s.median), ms(s.p90), ms(s.p99));
         let _ok = writeln!(
             text,
-            "{name:<5} ms      mean {mean}  median {median}  p90 {p90}  p99 {p99}"
+            "{name:<5} ms      mean {mean}  p50 {median}  p90 {p90}  p99 {p99}"
         );
     }
     text

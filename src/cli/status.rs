@@ -174,6 +174,7 @@ fn text(state: &State) -> String {
     }
     let why = state.server_why().map(|why| format!(": {why}")).unwrap_or_default();
     let _ok = writeln!(text, "  server is {}{why}", state.server.state.word());
+    let _ok = writeln!(text, "  {}", place(state));
     if let Some(line) = serving(state) {
         let _ok = writeln!(text, "  {line}");
     }
@@ -189,6 +190,18 @@ fn text(state: &State) -> String {
         let _ok = writeln!(text, "  {line}");
     }
     text
+}
+
+/// Where the server is or will be, and how long it has been as it is.
+fn place(state: &State) -> String {
+    let from = match state.config.ssh.jump.last() {
+        Some(jump) => format!(" as seen from {}", jump.name),
+        None => String::new(),
+    };
+    let lasts = model::serves_for(state, state.now.stamp);
+    let plain = lasts.starts_with(|c: char| c.is_ascii_digit());
+    let lasts = if plain { format!("so for {lasts}") } else { lasts };
+    format!("at {}{from}, {lasts}", model::server_url(&state.config))
 }
 
 /// How far the load is, how it goes and how long it still takes.
@@ -331,13 +344,16 @@ fn serving(state: &State) -> Option<String> {
         .filter(|_| !metrics.stale(state.now.stamp, METRICS_EVERY))?;
     let figures = &server.figures;
     let times = |name: &str, q: Option<&Quantiles>| q.map(|q| format!("{name} p50 {} p95 {}", q.p50, q.p95));
+    let lately = [times("TTFT", figures.ttft.value()), times("ITL", figures.itl.value())];
+    let lately: Vec<String> = lately.into_iter().flatten().collect();
+    let span = figures.span.as_secs();
+    let lately = (!lately.is_empty()).then(|| format!("in the last {span} s {}", lately.join(", ")));
     let parts = [
         server
             .generation
             .value()
             .map(|rate| format!("{rate:.1} tok/s generated")),
-        times("TTFT", figures.ttft.value()),
-        times("ITL", figures.itl.value()),
+        lately,
         sample.running.map(|n| format!("{n:.0} running")),
         sample.waiting.map(|n| format!("{n:.0} waiting")),
         sample.kv_cache.map(|p| format!("KV cache {:.1} %", p.0)),
@@ -503,10 +519,29 @@ mod tests {
         state.server.generation = Reading::known(27.14, at);
         let (p50, p95, count) = (Quantile::At(0.132), Quantile::Above(80.0), 9.0);
         state.server.figures.ttft = Reading::known(Quantiles { p50, p95, count }, at);
-        let line = "27.1 tok/s generated, TTFT p50 132 ms p95 >80.00 s, 2 running";
+        state.server.figures.span = std::time::Duration::from_secs(60);
+        let line = "27.1 tok/s generated, in the last 60 s TTFT p50 132 ms p95 >80.00 s, 2 running";
         assert_eq!(serving(&state).as_deref(), Some(line));
         state.now.stamp.0 += 60_000;
         assert_eq!(serving(&state), None);
+    }
+
+    #[test]
+    fn the_place_of_the_server_and_since_when_it_is_so_are_told() {
+        let mut state = all_up(false);
+        let at = "at http://192.168.200.12:8000 as seen from gate, ";
+        state.now.stamp = state.server.since.plus(std::time::Duration::from_secs(72));
+        assert!(
+            text(&state).contains(&format!("  {at}so for 1m12s\n")),
+            "{}",
+            text(&state)
+        );
+        state.server.found = true;
+        assert!(
+            text(&state).contains(&format!("  {at}known for 1m12s\n")),
+            "{}",
+            text(&state)
+        );
     }
 
     #[test]

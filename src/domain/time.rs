@@ -100,6 +100,16 @@ pub fn millis(d: Duration) -> u64 {
     u64::try_from(d.as_millis()).unwrap_or(u64::MAX)
 }
 
+/// An age or a time left, in whole seconds: `0 s`, `12 s`, `3m04s`.
+#[must_use]
+pub fn seconds(d: Duration) -> String {
+    if d < Duration::from_secs(1) {
+        "0 s".to_owned()
+    } else {
+        human(d)
+    }
+}
+
 /// A duration for a person: `850 ms`, `12 s`, `3m04s`, `2h05m`, `3d04h`.
 #[must_use]
 pub fn human(d: Duration) -> String {

@@ -38,7 +38,7 @@ pub mod way;
 mod when;
 mod why;
 
-pub use server::{doubt, listens_since, server_since};
+pub use server::{doubt, listens_since, server_since, serves_for};
 pub use state::{Options, State};
 pub use update::update;
 pub use way::{server_url, tunnel_line};

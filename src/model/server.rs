@@ -7,6 +7,7 @@ use crate::domain::effect::Effect;
 use crate::domain::load::Stage;
 use crate::domain::ray::RayVia;
 use crate::domain::serving::{Health, MetricsSample, ServerFacts, TOKEN_ASKED};
+use crate::domain::time::seconds;
 use crate::domain::{Reading, Stamp, When};
 use crate::measure::Figures;
 
@@ -206,6 +207,17 @@ pub fn listens_since(state: &State) -> Option<Stamp> {
     let load = &state.nodes.get(state.config.head().index())?.load;
     let (stage, since) = load.stage.filter(|_| state.server.state.answers())?;
     since.sure().filter(|_| stage == Stage::Listening)
+}
+
+/// How long the server has been as it is: `5 s`; of one that was found so `listens for 5 s`, where its log tells, else `known for 5 s`.
+#[must_use]
+pub fn serves_for(state: &State, now: Stamp) -> String {
+    let since = server_since(state);
+    match listens_since(state).filter(|_| since.found) {
+        Some(listens) => format!("listens for {}", seconds(now.since(listens))),
+        None if since.found => format!("known for {}", seconds(since.age(now))),
+        None => seconds(since.age(now)),
+    }
 }
 
 /// Whether the next state was found so, and not seen to become so: nobody knows since when. What is learnt of a state that was found, such as the token that

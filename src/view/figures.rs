@@ -13,25 +13,49 @@ use super::serving::label;
 use super::widgets::row::Row;
 use super::words::NOTHING;
 
-/// Times to first token, between tokens and in the queue: median and 95th percentile.
+/// TTFT, ITL and time in the queue as vLLM's histograms count them: p50 and p95 over the window.
 pub(super) fn times<'a>(scene: &Scene<'a>) -> Row<'a> {
     let (look, figures) = (scene.look, &scene.state.server.figures);
     let mut row = Row::new();
-    row.put(6, label("p50 p95"), look.label());
+    row.put(6, label("latency"), look.label());
     let readings = [
-        ("ttft", 0, &figures.ttft),
-        ("itl", 1, &figures.itl),
-        ("queue", 3, &figures.queue),
+        ("TTFT", (0, 3), &figures.ttft),
+        ("ITL", (1, 3), &figures.itl),
+        ("queue", (4, 5), &figures.queue),
     ];
-    for (name, rank, reading) in readings {
-        value(scene, &mut row, (name, rank), reading, quantiles);
+    for (name, ranks, reading) in readings {
+        quantiles(scene, &mut row, name, ranks, reading);
     }
     let reasons = readings.map(|(_, _, r)| r.reason());
     reason(scene, &mut row, &reasons);
     if reasons.contains(&None) {
-        row.put(7, format!("last {} s", figures.span.as_secs()), look.dim());
+        row.put(2, format!("last {} s", figures.span.as_secs()), look.dim());
     }
     row
+}
+
+/// Adds a time by its quantiles, each named: `TTFT p50 412 ms p95 1.24 s`. The second goes first where there is no room.
+fn quantiles(
+    scene: &Scene<'_>,
+    row: &mut Row<'_>,
+    name: &'static str,
+    (rank, tail): (u8, u8),
+    reading: &Reading<Quantiles>,
+) {
+    let name = if reading.value().is_some() {
+        format!("{name} p50")
+    } else {
+        name.to_owned()
+    };
+    value(scene, row, (name, rank), reading, |q| q.p50.to_string());
+    if let Some(q) = reading.value() {
+        let tone = Age::of(reading, METRICS_EVERY, scene.now.stamp).tone(scene.look, scene.look.text());
+        let p95 = vec![
+            Span::styled(" p95 ", scene.look.label()),
+            Span::styled(q.p95.to_string(), tone),
+        ];
+        row.spans(tail, p95).tight();
+    }
 }
 
 /// The prefix cache, speculative decoding and preemptions. What the server does not count has no place here.
@@ -55,7 +79,7 @@ pub(super) fn caches<'a>(scene: &Scene<'a>) -> Row<'a> {
 fn value<T>(
     scene: &Scene<'_>,
     row: &mut Row<'_>,
-    (name, rank): (&'static str, u8),
+    (name, rank): (impl Into<String>, u8),
     reading: &Reading<T>,
     text: impl Fn(&T) -> String,
 ) {
@@ -65,7 +89,7 @@ fn value<T>(
         Some(value) => (text(value), tone),
         None => (NOTHING.to_owned(), look.dim()),
     };
-    let name = Span::styled(format!("{name} "), look.label());
+    let name = Span::styled(format!("{} ", name.into()), look.label());
     row.spans(rank, vec![name, Span::styled(text, style)]);
 }
 
@@ -76,34 +100,11 @@ fn reason<'a>(scene: &Scene<'a>, row: &mut Row<'a>, reasons: &[Option<&'a str>])
     }
 }
 
-/// `132/238 ms`: the unit once where it is the same.
-fn quantiles(q: &Quantiles) -> String {
-    let (p50, p95) = (q.p50.to_string(), q.p95.to_string());
-    match (p50.split_once(' '), p95.split_once(' ')) {
-        (Some((short, unit)), Some((_, same))) if unit == same => format!("{short}/{p95}"),
-        (Some(_) | None, Some(_) | None) => format!("{p50}/{p95}"),
-    }
-}
-
 fn acceptance(a: &Acceptance) -> String {
     match (a.length, a.rate) {
         (Some(length), Some(rate)) => format!("{length:.2} tok/step {:.0} %", rate * 100.0),
         (Some(length), None) => format!("{length:.2} tok/step"),
         (None, Some(rate)) => format!("{:.0} %", rate * 100.0),
         (None, None) => NOTHING.to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::measure::Quantile;
-
-    #[test]
-    fn a_unit_stands_once_where_it_is_the_same() {
-        let of = |p50, p95| quantiles(&Quantiles { p50, p95, count: 1.0 });
-        assert_eq!(of(Quantile::At(0.132), Quantile::At(0.238)), "132/238 ms");
-        assert_eq!(of(Quantile::At(0.132), Quantile::At(1.5)), "132 ms/1.50 s");
-        assert_eq!(of(Quantile::Above(80.0), Quantile::Above(80.0)), ">80.00/>80.00 s");
     }
 }

@@ -199,7 +199,7 @@ fn mean(scene: &Scene<'_>, row: &mut Row<'_>) {
     let figures = &scene.state.server.figures;
     if let Some(n) = figures.generation.value() {
         let tone = Age::of(&figures.generation, METRICS_EVERY, scene.now.stamp).tone(scene.look, scene.look.text());
-        let text = format!("{} s mean {}", figures.span.as_secs(), number(*n));
+        let text = format!("last {} s mean {}", figures.span.as_secs(), number(*n));
         row.put(3, text, tone);
     }
 }

@@ -7,13 +7,13 @@ use crate::domain::event::Subject;
 use crate::domain::link::LinkState;
 use crate::domain::ray::RayFacts;
 use crate::domain::{NodeId, Stamp};
+use crate::model::State;
 use crate::model::schedule::{every, ray_every};
+pub(super) use crate::model::serves_for;
 use crate::model::state::ServingState;
-use crate::model::{State, listens_since, server_since};
 use ratatui::style::Style;
 
 use super::look::Look;
-use super::words::seconds;
 
 /// How a part is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -184,15 +184,5 @@ pub(super) fn serve(state: &State) -> Mark {
         ServingState::Loading | ServingState::Answering => Mark::Busy,
         ServingState::Ready => Mark::Yes,
         ServingState::Degraded(_) | ServingState::Failed(_) => Mark::Bad,
-    }
-}
-
-/// How long the server has been as it is: `5 s`; of one that was found so `listens for 5 s`, where its log tells, else `known for 5 s`.
-pub(super) fn serves_for(state: &State, now: Stamp) -> String {
-    let since = server_since(state);
-    match listens_since(state).filter(|_| since.found) {
-        Some(listens) => format!("listens for {}", seconds(now.since(listens))),
-        None if since.found => format!("known for {}", seconds(since.age(now))),
-        None => seconds(since.age(now)),
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 pub(super) use crate::domain::count::{amount, grouped as count, noun, things};
 use crate::domain::event::{ProbeId, Purpose};
 use crate::domain::intent::Action;
-use crate::domain::time::human;
+pub(super) use crate::domain::time::seconds;
 use crate::domain::units::Bytes;
 use crate::domain::{Reading, Source, Stamp, Wall, When};
 use crate::model::State;
@@ -49,15 +49,6 @@ pub(super) fn latency(d: Duration) -> String {
         ms if ms < 99.95 => format!("{ms:.1} ms"),
         ms if ms < 999.5 => format!("{ms:.0} ms"),
         ms => format!("{:.2} s", ms / 1000.0),
-    }
-}
-
-/// An age or a time left, in whole seconds: `0 s`, `12 s`, `3m04s`.
-pub(super) fn seconds(d: Duration) -> String {
-    if d < Duration::from_secs(1) {
-        "0 s".to_owned()
-    } else {
-        human(d)
     }
 }
 
