@@ -74,16 +74,18 @@ fn a_load_that_has_been_dead_for_long_is_stalled_for_who_has_just_come() {
 }
 
 #[test]
-fn a_download_without_a_line_is_waited_for_and_not_called_dead() {
+fn a_model_that_comes_without_a_line_is_waited_for_and_not_called_dead() {
     let (status, text) = status(Trouble::SilentDownload);
     let load = &status["load"];
     assert_eq!(
         (&load["stage"], &load["verdict"]["waits_for"]),
-        (&"download".into(), &"the download".into()),
+        (&"download".into(), &"the model's files".into()),
         "{load}"
     );
+    // One look tells nothing of whether it comes from the hub.
+    assert_eq!(load["stage_guessed"], true);
     assert!(
-        text.contains("load is waiting for the download: no line for 6m"),
+        text.contains("load is waiting for the model's files: no line for 6m"),
         "{text}"
     );
 }

@@ -127,8 +127,13 @@ impl Load {
         }
         self.told = Some((stage, tenth));
         let bar = load.bar.map_or(String::new(), |b| format!(" {}/{}", b.done, b.total));
-        let left = loading::time_left(state, state.now.stamp).map_or(String::new(), |eta| format!(", {}", eta.text()));
-        let kind = StepEventKind::Progress(format!("load: {}{bar}{left}", stage.word()));
+        let now = state.now.stamp;
+        let judged = loading::judge(state, None, now);
+        let left = loading::time_left(state, judged.as_ref(), now);
+        let left = left.map_or(String::new(), |eta| format!(", {}", eta.text()));
+        let word = loading::whole(state).filter(|part| part.stage == stage);
+        let word = word.map_or(stage.word(), |part| part.word());
+        let kind = StepEventKind::Progress(format!("load: {word}{bar}{left}"));
         Some(StepEvent { step, kind })
     }
 }

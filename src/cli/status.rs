@@ -211,12 +211,13 @@ fn load(state: &State) -> String {
         return String::new();
     };
     let bar = part.bar.map_or(String::new(), |b| format!(" {}/{}", b.done, b.total));
-    let left = match loading::time_left(state, now) {
+    let judged = loading::judge(state, None, now);
+    let left = match loading::time_left(state, judged.as_ref(), now) {
         Ok(eta) => eta.text(),
         Err(why) => format!("time left not known: {why}"),
     };
-    let mut text = format!("  load: {}{bar}; {left}\n", part.stage.word());
-    if let Some(judged) = loading::judge(state, None, now) {
+    let mut text = format!("  load: {}{bar}; {left}\n", part.word());
+    if let Some(judged) = judged {
         let evidence = if judged.evidence.is_empty() { "" } else { ": " };
         let because = judged.evidence.join("; ");
         let _ok = writeln!(text, "  load is {}{evidence}{because}", judged.verdict.text(now));

@@ -236,7 +236,11 @@ fn a_bar_that_stands_does_not_run_out_of_time_left() {
     for done in 0..=20u64 {
         console.line(10 + done * 2, 10 + done * 2, bar(done));
     }
-    let left = |console: &Console| time_left(&console.state, console.state.now.stamp).map(|eta| eta.left.as_secs());
+    let left = |console: &Console| {
+        let now = console.state.now.stamp;
+        let judged = judge(&console.state, None, now);
+        time_left(&console.state, judged.as_ref(), now).map(|eta| eta.left.as_secs())
+    };
     assert_eq!(left(&console), Ok(40));
     console.looks(51, 51);
     assert_eq!(left(&console), Ok(39));

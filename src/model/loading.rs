@@ -61,6 +61,17 @@ pub struct Part {
     pub share: Option<(f64, bool)>,
     /// Who tells.
     pub told_by: ToldBy,
+    /// Whether the stage is a download only by guess: a line says that a model named as on a hub is loaded, and nothing tells of a download. It may come
+    /// from the cache of the node.
+    pub guessed: bool,
+}
+
+impl Part {
+    /// The stage's word on the screen.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        if self.guessed { "model files" } else { self.stage.word() }
+    }
 }
 
 /// A node's part of the load; `None` where nothing loads there.
@@ -81,7 +92,7 @@ pub fn part(state: &State, id: NodeId) -> Option<Part> {
     // The head's last stages are those of the server: every rank is done by then.
     let late = head_stage.filter(|(stage, _)| *stage >= Stage::Warmup && id != state.config.head());
     let own = own_part(&view.load);
-    Some(if let Some((stage, since)) = late {
+    let mut part = if let Some((stage, since)) = late {
         let told_by = own.map_or(ToldBy::HeadLog, |_| ToldBy::OwnLog);
         plain(stage, Some(since), told_by)
     } else if let Some(part) = own {
@@ -96,7 +107,22 @@ pub fn part(state: &State, id: NodeId) -> Option<Part> {
         let mut part = plain(stage, Some(since), ToldBy::Inferred);
         part.share = inferred(state, view, stage);
         part
-    })
+    };
+    part.guessed = part.stage == Stage::Download && !downloads(state, id, &part);
+    Some(part)
+}
+
+/// Whether something tells that a node, or with the head any of them, downloads: a bar, bytes, or a cache of models that has grown since.
+fn downloads(state: &State, id: NodeId, part: &Part) -> bool {
+    let told = head_load(state).is_some_and(|load| load.download.done().is_some());
+    let since = part.since.and_then(When::sure).unwrap_or_default();
+    let grew = |view: &NodeView| view.trends.cache_grew().is_some_and(|at| at >= since);
+    let grows = if id == state.config.head() {
+        state.nodes.iter().any(grew)
+    } else {
+        state.nodes.get(id.index()).is_some_and(grew)
+    };
+    told || part.bar.is_some() || part.bytes.is_some() || grows
 }
 
 /// The load as a whole: the head's part.
@@ -113,6 +139,7 @@ fn plain(stage: Stage, since: Option<When>, told_by: ToldBy) -> Part {
         bytes: None,
         share: None,
         told_by,
+        guessed: false,
     }
 }
 
@@ -141,12 +168,11 @@ fn own_part(load: &Load) -> Option<Part> {
 
 /// What the head's log says of the ranks on a node: the one that is behind counts.
 fn rank_part(state: &State, id: NodeId, view: &NodeView, head: &Load) -> Option<Part> {
-    let ranks = ranks_on(state, id, head).filter_map(|rank| Some((rank.stage?, rank.bar)));
-    let ((stage, since), bar) = ranks.min_by_key(|((stage, _), _)| *stage)?;
-    // "Starting to load model" is only a guess at a download: where the whole is at the weights, nothing is downloaded any more.
-    if let (Stage::Download, Some((whole @ Stage::Weights, at))) = (stage, head.stage) {
-        let mut part = plain(whole, Some(at), ToldBy::Inferred);
-        part.share = inferred(state, view, whole);
+    let ranks = ranks_on(state, id, head).filter_map(|rank| Some((rank_stage(head, rank)?, rank.bar)));
+    let ((stage, since, told_by), bar) = ranks.min_by_key(|((stage, ..), _)| *stage)?;
+    if told_by == ToldBy::Inferred {
+        let mut part = plain(stage, Some(since), told_by);
+        part.share = inferred(state, view, stage);
         return Some(part);
     }
     // Such lines come in the wrong order and late: a stage in which the whole is cannot be ahead of a rank's, but for the one that they wait in together.
@@ -157,6 +183,17 @@ fn rank_part(state: &State, id: NodeId, view: &NodeView, head: &Load) -> Option<
         None => inferred(state, view, stage),
     };
     Some(part)
+}
+
+/// The stage of a rank of the head's log, since when, and who tells.
+#[must_use]
+pub fn rank_stage(head: &Load, rank: &Rank) -> Option<(Stage, When, ToldBy)> {
+    let (stage, since) = rank.stage?;
+    // "Starting to load model" is only a guess at a download: where the whole is at the weights, nothing is downloaded any more.
+    if let (Stage::Download, Some((whole @ Stage::Weights, at))) = (stage, head.stage) {
+        return Some((whole, at, ToldBy::Inferred));
+    }
+    Some((stage, since, ToldBy::HeadLog))
 }
 
 /// The ranks that a log of the head places on a node.
@@ -305,6 +342,7 @@ fn case(state: &State, id: Option<NodeId>, part: &Part, now: Stamp) -> Case {
     let heard = id.is_none_or(|_| part.told_by == ToldBy::OwnLog);
     Case {
         stage: part.stage,
+        guessed: part.guessed,
         since: part.since.unwrap_or_else(|| server_since(state)),
         inferred: part.told_by == ToldBy::Inferred,
         writes: heard,
@@ -424,11 +462,11 @@ fn notes(state: &State, id: Option<NodeId>, now: Stamp) -> Vec<String> {
     notes
 }
 
-/// Time left until the server answers, or why it is not known.
+/// Time left until the server answers, or why it is not known. `judged` is how the load as a whole goes now.
 ///
 /// # Errors
 /// Why it is not known, as a fragment.
-pub fn time_left(state: &State, now: Stamp) -> Result<Eta, &'static str> {
+pub fn time_left(state: &State, judged: Option<&Judgement>, now: Stamp) -> Result<Eta, &'static str> {
     let part = whole(state).ok_or("nothing loads")?;
     if state.server.state.answers() {
         return Err("the load is over");
@@ -442,7 +480,7 @@ pub fn time_left(state: &State, now: Stamp) -> Result<Eta, &'static str> {
         return Err("the head does not answer");
     }
     // A rate says nothing of a load that does not go on.
-    match judge(state, None, now).map(|judged| judged.verdict) {
+    match judged.map(|judged| &judged.verdict) {
         Some(Verdict::Stalled { .. }) => return Err("it has stalled"),
         Some(Verdict::Silent { .. }) => return Err("it is not known whether it goes on"),
         Some(Verdict::Early { .. }) => return Err("it is too early to say"),

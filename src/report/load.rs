@@ -32,7 +32,8 @@ pub(super) fn node(state: &State, id: NodeId, view: &NodeView, now: Now) -> Valu
 /// The load as a whole: the head's part, with the time left and what that is known from.
 pub(super) fn whole(state: &State, now: Now) -> Value {
     let part = loading::whole(state);
-    let left = loading::time_left(state, now.stamp);
+    let judged = loading::judge(state, None, now.stamp);
+    let left = loading::time_left(state, judged.as_ref(), now.stamp);
     let basis = left.as_ref().ok().map(|eta| match eta.basis {
         Basis::EarlierLoads(_) => "earlier-loads",
         Basis::Rate(_) => "rate",
@@ -47,7 +48,7 @@ pub(super) fn whole(state: &State, now: Now) -> Value {
         "left_of_stage": of,
         "left_reason": left.as_ref().err(),
         "earlier_loads": state.earlier.len(),
-        "verdict": loading::judge(state, None, now.stamp).map(|j| judgement(&j, now)),
+        "verdict": judged.map(|j| judgement(&j, now)),
     });
     add(&mut value, place(part.as_ref(), now));
     value
@@ -61,6 +62,7 @@ fn place(part: Option<&Part>, now: Now) -> Value {
     let share = part.and_then(|p| p.share);
     json!({
         "stage": part.map(|p| p.stage),
+        "stage_guessed": part.map(|p| p.guessed),
         "stage_for_s": part.and_then(|p| p.since).and_then(|since| sure(now.stamp, since)),
         "stage_for_at_least_s": part.and_then(|p| p.since).and_then(|since| at_least(now.stamp, since)),
         "told_by": part.map(|p| p.told_by),
@@ -76,6 +78,7 @@ fn place(part: Option<&Part>, now: Now) -> Value {
 
 fn ranks(state: &State, load: &Load, now: Now) -> Vec<Value> {
     let show = |rank: &Rank| {
+        let stage = loading::rank_stage(load, rank);
         let node = loading::node_of(state, rank.address.as_deref()).map(|id| state.config.node_name(id));
         json!({
             "name": rank.name,
@@ -83,8 +86,8 @@ fn ranks(state: &State, load: &Load, now: Now) -> Vec<Value> {
             "pid": rank.pid,
             "address": rank.address,
             "node": node,
-            "stage": rank.stage.map(|(stage, _)| stage),
-            "stage_for_s": rank.stage.and_then(|(_, since)| sure(now.stamp, since)),
+            "stage": stage.map(|(stage, ..)| stage),
+            "stage_for_s": stage.and_then(|(_, since, _)| sure(now.stamp, since)),
             "done": rank.bar.map(|b| b.done),
             "total": rank.bar.map(|b| b.total),
         })

@@ -2,6 +2,7 @@
 
 use super::given_up::since;
 use super::*;
+use crate::domain::disk::{Cache, DiskFacts};
 
 #[test]
 fn lines_from_before_a_clock_was_set_are_of_no_known_age() {
@@ -44,6 +45,46 @@ fn a_server_that_has_said_nothing_yet_is_not_where_the_one_before_it_was() {
     console.look(730);
     let part = super::part(&console.state, HEAD).unwrap();
     assert_eq!((part.stage, part.since), (Stage::Weights, Some(When::at(at(730)))));
+}
+
+#[test]
+fn a_model_that_may_be_in_the_cache_is_no_download_until_something_tells_of_one() {
+    let cache = |gib: u64| {
+        Facts::Disk(DiskFacts {
+            cache: Some(Cache {
+                path: "/home/aurora/.cache/huggingface".into(),
+                size: Bytes(gib << 30),
+            }),
+            ..DiskFacts::default()
+        })
+    };
+    let word = |console: &Console| part(&console.state, HEAD).map(|part| (part.stage, part.word()));
+    let mut console = Console::comes(0, 0);
+    console.line(10, 10, LineFact::NewStart);
+    console.line(20, 20, LineFact::Stage(Stage::Download));
+    console.tell(21, Source::Node(HEAD), EventKind::Facts(cache(60)));
+    assert_eq!(word(&console), Some((Stage::Download, "model files")));
+    console.looks(22, 82);
+    assert_eq!(console.verdict(), Verdict::Waiting("the model's files".into()));
+    // The cache grows on one of the nodes.
+    console.tell(83, Source::Node(NodeId(1)), EventKind::Facts(cache(1)));
+    console.tell(143, Source::Node(NodeId(1)), EventKind::Facts(cache(3)));
+    console.look(143);
+    assert_eq!(word(&console), Some((Stage::Download, "download")));
+    assert_eq!(console.verdict(), Verdict::Waiting("the download".into()));
+    let mut barred = Console::comes(0, 0);
+    barred.line(10, 10, LineFact::NewStart);
+    barred.line(
+        20,
+        20,
+        LineFact::Download {
+            file: None,
+            done: Bytes(0),
+            total: Bytes(7),
+        },
+    );
+    barred.look(20);
+    assert_eq!(word(&barred), Some((Stage::Download, "download")));
 }
 
 #[test]

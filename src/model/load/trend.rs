@@ -205,6 +205,12 @@ impl Trends {
         inside.map(|p| p.1).reduce(f64::max).map(|used| Bytes(used as u64))
     }
 
+    /// When the cache of models was seen to grow last.
+    #[must_use]
+    pub fn cache_grew(&self) -> Option<Stamp> {
+        self.model_cache.moved_at
+    }
+
     /// Since when what moves on the node would have been seen.
     #[must_use]
     pub fn since(&self) -> Option<Stamp> {

@@ -39,6 +39,8 @@ const READING: Duration = Duration::from_secs(2);
 pub struct Case {
     /// Its stage.
     pub stage: Stage,
+    /// Whether it is a download only by guess: the model may come from the node's own cache.
+    pub guessed: bool,
     /// Since when.
     pub since: When,
     /// Whether nobody has said so of this part: it is the stage of the whole.
@@ -282,6 +284,7 @@ fn verdict(case: &Case, told: When, moved: When, now: Stamp) -> Verdict {
     }
     let known = !case.signals.is_empty();
     let waits = match case.stage {
+        Stage::Download if case.guessed => Some("the model's files".to_owned()),
         Stage::Download => Some("the download".to_owned()),
         Stage::Distributed => Some("a peer".to_owned()),
         Stage::Listening => case.refused_port.map(|port| format!("port {port}")),

@@ -78,7 +78,7 @@ pub(super) fn rows<'a>(scene: &Scene<'a>, id: NodeId, dense: bool) -> Vec<Row<'a
 /// The stage, its bar, and how much of it is there.
 fn progress<'a>(scene: &Scene<'a>, part: &Part, dense: bool, row: &mut Row<'a>) {
     let (look, now) = (scene.look, scene.now.stamp);
-    let word = part.stage.word();
+    let word = part.word();
     match part.bar {
         Some(bar) => row.put(0, format!("{word} {}/{}", bar.done, bar.total), look.text()),
         None => row.put(0, word, look.text()),
@@ -180,7 +180,7 @@ fn last_seen(scene: &Scene<'_>, part: &Part, from: NodeId, row: &mut Row<'_>) {
 
 /// A stage with how far it was, in few words.
 pub(super) fn figures(part: &Part) -> String {
-    let word = part.stage.word();
+    let word = part.word();
     match (part.bar, part.share) {
         (Some(bar), _) => format!("{word} {}/{}", bar.done, bar.total),
         (None, Some((share, guess))) => {
@@ -213,25 +213,22 @@ pub(in crate::view) fn whole<'a>(scene: &Scene<'a>, row: &mut Row<'a>) {
         return;
     };
     match part.bar {
-        Some(bar) => row.put(
-            2,
-            format!("{} {}/{}", part.stage.word(), bar.done, bar.total),
-            look.text(),
-        ),
+        Some(bar) => row.put(2, format!("{} {}/{}", part.word(), bar.done, bar.total), look.text()),
         None => {
             let took = part
                 .since
                 .map_or(String::new(), |since| format!(" {}", ago(since, now)));
-            row.put(2, format!("{}{took}", part.stage.word()), look.text())
+            row.put(2, format!("{}{took}", part.word()), look.text())
         }
     };
     if let Some((share, _)) = part.share {
         row.bar(4, share, look.bar(), (6, 16));
     }
-    if let Some(judged) = loading::judge(state, None, now).filter(|j| j.verdict != Verdict::Progressing) {
+    let judged = loading::judge(state, None, now);
+    if let Some(judged) = judged.as_ref().filter(|j| j.verdict != Verdict::Progressing) {
         row.put(2, judged.verdict.text(now), tone(look, &judged.verdict));
     }
-    if let Ok(eta) = loading::time_left(state, now) {
+    if let Ok(eta) = loading::time_left(state, judged.as_ref(), now) {
         let about = eta::about(eta.left);
         // A rate says when the stage beside it is done, and not when the server answers: the words for that never go without the time.
         let text = match eta.basis {
@@ -247,7 +244,7 @@ pub(in crate::view) fn summary<'a>(scene: &Scene<'a>) -> Vec<Row<'a>> {
     let (state, look, now) = (scene.state, scene.look, scene.now.stamp);
     let judged = loading::judge(state, None, now);
     let mut first = Row::new();
-    match loading::time_left(state, now) {
+    match loading::time_left(state, judged.as_ref(), now) {
         Ok(eta) => first.put(0, eta.text(), look.strong()),
         Err(why) => first.put(0, format!("time left not known: {why}"), look.dim()),
     };

@@ -11,6 +11,7 @@ use crate::domain::units::Bytes;
 use crate::model::load::verdict::Verdict;
 use crate::model::loading;
 use crate::model::schedule::every;
+use crate::model::state::ServingState;
 use crate::view::Scene;
 use crate::view::age::Age;
 use crate::view::canvas::Canvas;
@@ -158,7 +159,9 @@ fn load(scene: &Scene<'_>, id: NodeId) -> (String, Style) {
     let Some(load) = scene.state.nodes.get(id.index()).map(|n| &n.load) else {
         return (String::new(), look.dim());
     };
-    if !load.failures.is_empty() {
+    // What a load that goes on has said of a failure, it has survived so far.
+    let goes_on = scene.state.server.state == ServingState::Loading || scene.state.server.state.answers();
+    if !load.failures.is_empty() && !goes_on {
         return ("✗ failed".to_owned(), look.bad());
     }
     if !scene.state.loads() {

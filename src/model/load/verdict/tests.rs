@@ -15,6 +15,7 @@ fn sure(seconds: u64) -> When {
 fn case(stage: Stage) -> Case {
     Case {
         stage,
+        guessed: false,
         since: sure(0),
         inferred: false,
         writes: true,
@@ -166,6 +167,22 @@ fn a_download_without_a_line_is_a_wait_and_with_nothing_that_moves_a_stall() {
     load.signals = vec![still()];
     assert_eq!(judge(&load, at(590)).verdict, Verdict::Waiting("the download".into()));
     assert_eq!(judge(&load, at(601)).verdict, Verdict::Stalled { since: sure(0) });
+}
+
+#[test]
+fn files_that_may_be_in_the_cache_are_waited_for_by_their_name() {
+    let mut load = case(Stage::Download);
+    load.guessed = true;
+    load.signals = vec![still()];
+    assert_eq!(
+        judge(&load, at(100)).verdict,
+        Verdict::Waiting("the model's files".into())
+    );
+    load.signals = vec![seen(Signal::Memory, Some(at(90)), "grows 3.0 GiB/min")];
+    assert_eq!(
+        judge(&load, at(100)).verdict,
+        Verdict::Waiting("the model's files".into())
+    );
 }
 
 #[test]
