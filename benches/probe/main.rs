@@ -47,6 +47,7 @@ fn main() {
     let ask = Ask {
         docker: "docker",
         container: "vllm-qwen35",
+        log: None,
         cache: None,
         ports: &[6379, 8265, 8000],
     };

@@ -167,6 +167,7 @@ impl Ours {
         let ask = probe::node::Ask {
             docker: "docker",
             container: "vllm",
+            log: None,
             cache: None,
             ports: &[8000, 6379],
         };

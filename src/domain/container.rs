@@ -8,7 +8,8 @@ use serde::Serialize;
 /// What Docker says of a node's containers.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct ContainerFacts {
-    /// Every container that runs, carries our label or has a configured name, in Docker's order.
+    /// Every container that runs, carries our label or has a configured name, and the latest of those that have ended and whose log is wanted, in Docker's
+    /// order.
     pub containers: Vec<Container>,
 }
 

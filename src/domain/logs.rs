@@ -67,12 +67,21 @@ impl Wanted {
         }
     }
 
+    /// Whether it is by its name that one with this name is meant.
+    #[must_use]
+    pub fn names(&self, found: &str) -> bool {
+        match self {
+            Self::Named(name) => found == name,
+            Self::Pattern(pattern) => fits(pattern.as_bytes(), found.as_bytes()),
+            Self::Label { .. } => false,
+        }
+    }
+
     /// Whether this is one of them.
     #[must_use]
     pub fn is(&self, container: &Container) -> bool {
         match self {
-            Self::Named(name) => container.name == *name,
-            Self::Pattern(pattern) => fits(pattern.as_bytes(), container.name.as_bytes()),
+            Self::Named(_) | Self::Pattern(_) => self.names(&container.name),
             Self::Label { key, value } => container
                 .labels
                 .get(key)

@@ -25,7 +25,7 @@ const SAID: usize = 8192;
 /// Follows Ray until the program ends, the connection is gone, or nobody asks any more.
 pub(super) async fn follow(job: &Job, session: &Session, asked: &Arc<Notify>) {
     let (feed, source) = (&job.feed, Source::Node(job.id));
-    let command = ask::command(ProbeId::Ray, &job.config);
+    let command = ask::command(ProbeId::Ray, &job.config, job.id);
     let run = feed.next_run();
     let began = feed.now();
     let start = CommandStart {

@@ -454,7 +454,7 @@ async fn probe_job(job: Job, id: ProbeId, seen: watch::Sender<Watched>, streams:
     } = job;
     let source = Source::Node(node);
     let asked = feed.now();
-    let command = ask::command(id, &config);
+    let command = ask::command(id, &config, node);
     let run = feed.next_run();
     let output = exec::run(
         Some(session),

@@ -85,7 +85,7 @@ async fn once(setup: &NodeSetup, session: &Session, told: &Told<'_>) -> (Exit, S
     let feed = &setup.feed;
     let source = Source::Node(setup.id);
     let mark = mark();
-    let command = ask::watch(&setup.config, &mark);
+    let command = ask::watch(&setup.config, setup.id, &mark);
     let run = feed.next_run();
     let started = feed.now().stamp;
     let start = CommandStart {

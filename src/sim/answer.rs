@@ -54,6 +54,8 @@ pub struct Readings {
     pub mark: String,
     /// The configured container's name.
     pub name: String,
+    /// What an ended container is known by whose log is wanted: a pattern for its name, and a piece of a template for its label.
+    pub meant: (String, String),
 }
 
 /// What of a container's log is wanted.

@@ -10,6 +10,7 @@ use serde_json::json;
 use crate::domain::cadence;
 use crate::domain::container::label;
 use crate::domain::event::Subject;
+use crate::domain::logs::Wanted;
 use crate::engine::{script, stop, vllm_ray};
 use crate::probe;
 
@@ -39,11 +40,18 @@ const ROOT: u32 = 0;
 pub fn answer(world: &mut World, node: usize, id: &str, args: &[String], now: Moment) -> Option<Answer> {
     let arg = |n: usize| args.get(n).map_or("", String::as_str);
     let answer = match id {
-        probe::node::ID => Answer::now(sections(world, node, arg(2), now)?, "", 0),
+        probe::node::ID => {
+            let asked = Asked {
+                name: arg(2),
+                meant: (arg(MEANT), arg(MEANT + 1)),
+            };
+            Answer::now(sections(world, node, asked, now)?, "", 0)
+        }
         probe::node::STREAM_ID => Answer::Readings(Readings {
             node,
             mark: arg(0).to_owned(),
             name: arg(2).to_owned(),
+            meant: (arg(MEANT).to_owned(), arg(MEANT + 1).to_owned()),
         }),
         probe::versions::ID => versions(world, node, arg(1)),
         probe::ray::ID => inside(world, node, arg(1), now, |c| Answer::Members {
@@ -81,8 +89,38 @@ pub fn answer(world: &mut World, node: usize, id: &str, args: &[String], now: Mo
     Some(answer)
 }
 
+/// Place among the arguments of the node probe of what an ended container is known by whose log is wanted: after four words and the paces.
+const MEANT: usize = 14;
+
+/// Which containers are asked about beside those that run.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    name: &'a str,
+    meant: (&'a str, &'a str),
+}
+
+impl Asked<'_> {
+    fn is(self, container: &Container, now: Moment) -> bool {
+        let (pattern, mark) = self.meant;
+        let labels = || container.labels.iter();
+        let marked = || {
+            labels().any(|(key, value)| {
+                [Some(value.as_str()), None]
+                    .into_iter()
+                    .any(|value| probe::node::label_mark(key, value) == mark)
+            })
+        };
+        let ours = container.labels.contains_key(label::CLUSTER);
+        container.runs(now)
+            || container.name == self.name
+            || ours
+            || Wanted::named(pattern).names(&container.name)
+            || marked()
+    }
+}
+
 /// The sections of the node probe.
-fn sections(world: &World, node: usize, name: &str, now: Moment) -> Option<String> {
+fn sections(world: &World, node: usize, asked: Asked<'_>, now: Moment) -> Option<String> {
     let kinds = [
         Subject::Memory,
         Subject::Fabric,
@@ -92,7 +130,7 @@ fn sections(world: &World, node: usize, name: &str, now: Moment) -> Option<Strin
     ];
     let mut out = String::new();
     for kind in kinds {
-        for (_, text) in parts(world, node, name, kind, now)? {
+        for (_, text) in parts(world, node, asked, kind, now)? {
             out.push_str(&text);
         }
     }
@@ -109,6 +147,10 @@ pub fn records(world: &World, readings: &Readings, passed: Duration, now: Moment
         Subject::Fabric,
         Subject::Disk,
     ];
+    let asked = Asked {
+        name: &readings.name,
+        meant: (&readings.meant.0, &readings.meant.1),
+    };
     let mut out = String::new();
     for kind in kinds {
         let every = cadence::every(kind)?;
@@ -117,7 +159,7 @@ pub fn records(world: &World, readings: &Readings, passed: Duration, now: Moment
         if before == Some(passed.as_secs() / every.as_secs().max(1)) {
             continue;
         }
-        for (name, text) in parts(world, readings.node, &readings.name, kind, now)? {
+        for (name, text) in parts(world, readings.node, asked, kind, now)? {
             for line in text.lines() {
                 let _ = writeln!(out, "{} {name} {line}", readings.mark);
             }
@@ -131,7 +173,13 @@ pub fn records(world: &World, readings: &Readings, passed: Duration, now: Moment
 }
 
 /// The records about a subject, each with its sections.
-fn parts(world: &World, node: usize, name: &str, what: Subject, now: Moment) -> Option<Vec<(&'static str, String)>> {
+fn parts(
+    world: &World,
+    node: usize,
+    asked: Asked<'_>,
+    what: Subject,
+    now: Moment,
+) -> Option<Vec<(&'static str, String)>> {
     let host = world.hosts.get(node)?;
     let apps = world.apps(node, now);
     Some(match what {
@@ -142,10 +190,7 @@ fn parts(world: &World, node: usize, name: &str, what: Subject, now: Moment) -> 
             section("sockets", &sockets(world, node, now)) + &section("owners", ""),
         )],
         Subject::Containers => {
-            let shown = host
-                .containers
-                .iter()
-                .filter(|c| c.runs(now) || c.name == name || c.labels.contains_key(label::CLUSTER));
+            let shown = host.containers.iter().filter(|c| asked.is(c, now));
             let list: String = shown.map(|c| format!("{}\n", inspected(world, c, now))).collect();
             let clock = section("clock", &format!("{}\n", world.calendar.date(now)));
             vec![("containers", clock + &section("containers", &list))]

@@ -77,6 +77,7 @@ pub fn ask<'a>(docker: &'a str, ports: &'a [u16]) -> node::Ask<'a> {
     node::Ask {
         docker,
         container: "vllm-qwen35",
+        log: None,
         cache: None,
         ports,
     }

@@ -78,6 +78,7 @@ impl<'a> Operator<'a> {
                 let ask = probe::node::Ask {
                     docker,
                     container: name,
+                    log: None,
                     cache: None,
                     ports: &[config.engine.ray_port(), config.serve.port],
                 };

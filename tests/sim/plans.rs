@@ -39,6 +39,7 @@ async fn a_node_of_the_demo_speaks_the_stream_of_readings() {
     let ask = probe::node::Ask {
         docker: "docker",
         container: "vllm-qwen35",
+        log: None,
         cache: None,
         ports: &[8000],
     };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bringup::config::types::LogPlace;
 use bringup::config::{self, EXAMPLE};
 use bringup::domain::event::EventKind;
-use bringup::domain::logs::{LogFlow, LogSource, Older};
+use bringup::domain::logs::{LogFlow, LogSource, Older, Wanted};
 use bringup::domain::units::Bytes;
 use bringup::log::Line;
 
@@ -183,7 +183,7 @@ impl<'a> Docker<'a> {
     fn inspected(state: &str, code: i32) -> String {
         format!(
             "{{\"id\":\"{ID}\",\"name\":\"/vllm-qwen35\",\"image\":\"i\",\"status\":\"{state}\",\"code\":{code},\"oom\":false,\"pid\":1,\
-             \"started\":\"2026-11-29T17:00:00Z\",\"restarts\":0,\"labels\":{{}}}}"
+             \"started\":\"2026-11-29T17:00:00Z\",\"restarts\":0,\"labels\":{{\"app\":\"vllm\"}}}}"
         )
     }
 
@@ -273,4 +273,47 @@ async fn an_end_whose_events_cannot_be_read_says_so() {
     let told = removed("echo 'Cannot connect to the Docker daemon at unix:///x.' >&2; exit 1").await;
     let end = "… vllm-qwen35 ended in a way that is not known: Docker's events could not be read (exit 1: Cannot connect to the Docker daemon at unix:///x.)";
     assert_eq!(told, ["one", end]);
+}
+
+/// A container that ended before the console came, of which only this is known: its last lines and its end stand in the log.
+async fn ended_before(log: Wanted, listed: &str) {
+    let place = Place::new();
+    let docker = Docker::new(
+        &place,
+        "echo 2026-11-29T17:04:55.000000001Z last",
+        "echo 1796000000000000003 die 3",
+    );
+    docker.says("ps", listed);
+    docker.says("inspect", &format!("echo '{}'", Docker::inspected("exited", 3)));
+    let mut config = config::parse(EXAMPLE, "config.example.toml").unwrap();
+    config.container.docker = docker.path();
+    config.container.name = "another".into();
+    config.logs.head = LogPlace::Container(log);
+    let target = place.home.target(place.server.listen().await);
+    let mut node = Node::start_with(&place.home, target, &Person::trusting(), config);
+    node.tells("its end", |kind| {
+        matches!(kind, EventKind::ContainerEnded(_)).then_some(())
+    })
+    .await;
+    assert_eq!(lines(&node), ["last", "… vllm-qwen35 ended with exit code 3"]);
+    place.end(node).await;
+}
+
+#[tokio::test]
+async fn a_container_that_ended_before_and_fits_a_pattern_shows_its_last_lines() {
+    let listed = format!("echo '{ID}|vllm-qwen35|Exited (3) 5 minutes ago|'; echo '99bb|other|Exited (0) 1 hour ago|'");
+    ended_before(Wanted::named("vllm-*"), &listed).await;
+}
+
+#[tokio::test]
+async fn a_container_that_ended_before_and_has_the_label_shows_its_last_lines() {
+    let listed = format!(
+        "case $* in *'|{{{{if eq (.Label \"app\") \"vllm\"}}}}={{{{end}}}}|'*) ;; *) exit 9 ;; esac\n\
+         echo '{ID}|vllm-qwen35|Exited (3) 5 minutes ago|=|'; echo '99bb|other|Exited (0) 1 hour ago||'"
+    );
+    let label = Wanted::Label {
+        key: "app".into(),
+        value: Some("vllm".into()),
+    };
+    ended_before(label, &listed).await;
 }

@@ -1,7 +1,19 @@
-# Every container that runs, carries our label or has the configured name; at most 64 of them. They are inspected when the list says something else than
+# Every container that runs, carries our label or has the configured name, and the 8 that were made last of those that have ended and whose log is wanted; at
+# most 64 of them. They are inspected when the list says something else than
 # before; its seconds say so for a container that was started a moment ago.
 listed=
 shown=
+wanted() {
+  other=${1#*|}
+  # shellcheck disable=SC2254
+  case ${other%%|*} in
+    $meant) return 0 ;;
+  esac
+  case $1 in
+    *'|=|'*) return 0 ;;
+  esac
+  return 1
+}
 containers() {
   # The node's own time, and the time since its start just after it.
   put '@@ clock'
@@ -12,7 +24,7 @@ containers() {
   put '@= 0'
   put '@@ containers'
   # shellcheck disable=SC2086
-  limited $docker ps -a --no-trunc --format '{{.ID}}|{{.Names}}|{{.Status}}|{{.Label "io.bringup.cluster"}}'
+  limited $docker ps -a --no-trunc --format "{{.ID}}|{{.Names}}|{{.Status}}|${label:+$label|}{{.Label \"io.bringup.cluster\"}}"
   if [ "$code" != 0 ]; then
     listed=
     put "$said"
@@ -28,6 +40,7 @@ containers() {
     shown=
     ids=
     count=0
+    past=0
     IFS=$newline
     for line in $listed; do
       case $line in
@@ -36,7 +49,10 @@ containers() {
       esac
       case $line in
         *"|$name|"* | *'|Up '* | *'|Restarting '*) ;;
-        *'|') continue ;;
+        *'|')
+          wanted "$line" && [ "$past" -lt 8 ] || continue
+          past=$((past + 1))
+          ;;
       esac
       count=$((count + 1))
       [ "$count" -le 64 ] && ids="$ids ${line%%|*}"

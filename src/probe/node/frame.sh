@@ -1,7 +1,8 @@
 # Prints what the node is doing, in sections: "@@ NAME", lines, "@= EXIT CODE".
 # $1 "once" for a single answer, else the mark of a stream that goes on; $2 docker's words, which want splitting; $3 the configured container's name;
 # $4 the folder of the model cache, empty for the hub's own; then the seconds between two looks at memory, GPUs, Docker, containers' processes, sockets,
-# interfaces, disks, AMD's GPUs and a tool that failed, and those that a tool may take; then the ports whose owner is wanted.
+# interfaces, disks, AMD's GPUs and a tool that failed, and those that a tool may take; then what an ended container is known by whose log is wanted, both
+# empty where it is the configured one: a pattern for its name, and a piece of a template that prints = for it; then the ports whose owner is wanted.
 # In a stream each subject that needs a program has a loop of its own: one that hangs keeps no other from being read. This runs for hours on machines
 # that have other work, so few programs are started: what the shell can do itself, it does. A shell reads byte by byte, so it reads little.
 PATH=$PATH:/usr/sbin:/sbin
@@ -9,8 +10,8 @@ LC_ALL=C
 export LC_ALL
 mark=$1 docker=$2 name=$3 cache=${4:-${HF_HOME:-$HOME/.cache/huggingface}} memory_every=$5 gpus_every=$6 docker_every=$7 look_every=$8 sockets_every=$9
 shift 9
-fabric_every=$1 disk_every=$2 amd_every=$3 again_every=$4 limit=$5
-shift 5
+fabric_every=$1 disk_every=$2 amd_every=$3 again_every=$4 limit=$5 meant=$6 label=$7
+shift 7
 newline='
 '
 set -f

@@ -18,6 +18,7 @@ use crate::domain::cadence;
 use crate::domain::clock::NodeClock;
 use crate::domain::command::{Command, Output};
 use crate::domain::event::{Facts, Subject};
+use crate::domain::logs::Wanted;
 use crate::domain::problem::Problem;
 
 use super::sections::Sections;
@@ -55,6 +56,8 @@ pub struct Ask<'a> {
     pub docker: &'a str,
     /// Name of the configured container.
     pub container: &'a str,
+    /// Which container's log is wanted, where it is not that one's.
+    pub log: Option<&'a Wanted>,
     /// Folder of the model cache on the node; `None` for the hub's own.
     pub cache: Option<&'a str>,
     /// Ports on which it matters who listens.
@@ -93,8 +96,31 @@ fn script(id: &'static str, mark: &str, ask: Ask<'_>, limit: Duration, tool: Dur
         ask.cache.unwrap_or_default().to_owned(),
     ];
     args.extend(paces.map(|pace| pace.as_secs().max(1).to_string()));
+    args.extend(meant(ask.log));
     args.extend(ask.ports.iter().map(u16::to_string));
     Command::script(id, SCRIPT, args, limit)
+}
+
+/// What the script knows an ended container by whose log is wanted: a pattern of the shell for its name, and what `docker ps` is to print of those with a
+/// label, as a piece of its template. What is not asked for is empty.
+fn meant(log: Option<&Wanted>) -> [String; 2] {
+    let none = String::new;
+    match log {
+        None => [none(), none()],
+        Some(Wanted::Named(name) | Wanted::Pattern(name)) => [name.clone(), none()],
+        Some(Wanted::Label { key, value }) => [none(), label_mark(key, value.as_deref())],
+    }
+}
+
+/// The piece of a template that prints `=` for a container with this label.
+#[must_use]
+pub fn label_mark(key: &str, value: Option<&str>) -> String {
+    let quoted = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"");
+    let key = quoted(key);
+    match value {
+        Some(value) => format!("{{{{if eq (.Label \"{key}\") \"{}\"}}}}={{{{end}}}}", quoted(value)),
+        None => format!("{{{{if .Label \"{key}\"}}}}={{{{end}}}}"),
+    }
 }
 
 /// Whether a tool's exit code says that it was ended for taking too long: 128 and SIGTERM or SIGKILL.
@@ -225,17 +251,27 @@ mod tests {
         let ask = Ask {
             docker: "sudo -n docker",
             container: "vllm-qwen35",
+            log: None,
             cache: None,
             ports: &[6379, 8000],
         };
         let limit = Duration::from_secs(10);
         assert_eq!(
             command(ask, limit).line(),
-            "probe.node once 'sudo -n docker' vllm-qwen35 '' 2 2 20 5 5 10 60 20 15 4 6379 8000"
+            "probe.node once 'sudo -n docker' vllm-qwen35 '' 2 2 20 5 5 10 60 20 15 4 '' '' 6379 8000"
         );
         assert_eq!(
             watch(ask, "ab12", limit).line(),
-            "probe.stream ab12 'sudo -n docker' vllm-qwen35 '' 2 2 20 5 5 10 60 20 15 10 6379 8000"
+            "probe.stream ab12 'sudo -n docker' vllm-qwen35 '' 2 2 20 5 5 10 60 20 15 10 '' '' 6379 8000"
         );
+        let with = |log: &Wanted| command(Ask { log: Some(log), ..ask }, limit).line();
+        assert!(with(&Wanted::named("node-*")).ends_with(" 15 4 'node-*' '' 6379 8000"));
+        let label = Wanted::Label {
+            key: "a.b".into(),
+            value: None,
+        };
+        assert!(with(&label).ends_with(r#" '' '{{if .Label "a.b"}}={{end}}' 6379 8000"#));
+        let odd = label_mark("a.b", Some(r#"x"\"#));
+        assert_eq!(odd, r#"{{if eq (.Label "a.b") "x\"\\"}}={{end}}"#);
     }
 }
