@@ -8,7 +8,8 @@
 //! sends one newline every [`HEARTBEAT`].
 //!
 //! The wrapper runs the script with /dev/null or the secret as standard input and ends the script's whole process group at the end of file, after
-//! [`SILENCE`] without a newline, and when its limit is over. The exit code is the script's.
+//! [`SILENCE`] without a newline, and when its limit is over. What a signal has ended takes its group along too: no trap of it has run. The exit code is
+//! the script's.
 //!
 //! A script that arrives in part is never run: its last line must be `# end NONCE`.
 //!

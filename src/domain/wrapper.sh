@@ -74,7 +74,8 @@ exec 3<&0 4>&1 5>&2 </dev/null >/dev/null 2>&1
       fi ;;
     end) [ "$ending" -gt 0 ] || { ending=1; stop TERM; } ;;
     code)
-      [ "$ending" -eq 0 ] || kill -s KILL -- "-$run"
+      # One that a signal has ended (a closed pipe, no memory) has run no trap: its loops would stay.
+      { [ "$ending" -eq 0 ] && [ "$value" -le 128 ]; } || kill -s KILL -- "-$run"
       exit "$value" ;;
     esac
   done

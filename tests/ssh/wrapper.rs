@@ -191,6 +191,25 @@ async fn programs_are_found_where_the_path_of_a_non_login_shell_lacks_them() {
 }
 
 #[tokio::test]
+async fn a_script_whose_shell_is_killed_takes_its_loops_along() {
+    // A closed pipe does the first; a host without memory the second. Neither lets a trap run, and the loop has nothing to say that would tell it.
+    for signal in ["PIPE", "KILL"] {
+        each(async |shell| {
+            let script =
+                format!("trap 'kill $!' TERM\nwhile :; do sleep 1; done &\necho out\nkill -s {signal} $$\nwait\n");
+            let ended = run(shell, &header(), &script, "").await;
+            assert_eq!(ended.stdout, format!("{NONCE}\nout\n"), "{shell} {signal}");
+            assert!(
+                ended.code.is_some_and(|code| code > 128),
+                "{shell} {signal}: {:?}",
+                ended.code
+            );
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
 async fn a_large_script_arrives_whole() {
     each(async |shell| {
         let script = format!("cat <<'X'\n{}\nX\n", "0123456789abcde\n".repeat(6000));
