@@ -12,7 +12,7 @@ use crate::domain::gpu::{Gpu, GpuFacts};
 use crate::domain::logs::Wanted;
 use crate::domain::time::human;
 use crate::domain::units::Bytes;
-use crate::domain::{NodeId, Reading, Stamp};
+use crate::domain::{NodeId, Reading, Stamp, When};
 use crate::measure::window::Quantiles;
 use crate::model::facts::memory_alarm;
 use crate::model::loading;
@@ -310,13 +310,20 @@ fn log(state: &State, id: NodeId, said: &str) -> String {
         short if short < Duration::from_secs(1) => String::new(),
         long => format!(", for {}", human(long)),
     };
-    if let Some((source, since)) = &log.source
+    let lasts = |since: When| match since.age(now) {
+        short if since.found && short < Duration::from_secs(1) => String::new(),
+        _ => format!(", {}", since.lasts(now)),
+    };
+    if let Some((source, _)) = &log.source
         && let Some(missing) = source.missing()
         && source.what() != Wanted::Named(state.config.container.name.clone()).words()
     {
         let words = source.said().filter(|words| !said.contains(words));
         let words = words.map(|words| format!(" ({words})")).unwrap_or_default();
-        return format!("  ! {node}: no log: {missing}{}{words}\n", long(*since));
+        return format!(
+            "  ! {node}: no log: {missing}{}{words}\n",
+            log.source_since().map(lasts).unwrap_or_default()
+        );
     }
     match log.flow.seeks.filter(|seeks| seeks.again) {
         Some(seeks) => format!(
@@ -434,6 +441,7 @@ mod tests {
         let since = state.now.stamp;
         let mut said = |ago_ms: u64, source| {
             state.nodes[0].log.source = Some((source, Stamp(since.0 - ago_ms)));
+            state.nodes[0].log.found = true;
             log(&state, NodeId(0), "")
         };
         let file = LogSource::Absent {
@@ -443,13 +451,13 @@ mod tests {
         };
         assert_eq!(
             said(65_000, file.clone()),
-            "  ! spark-1: no log: /x.log: there is no such file, for 1m05s (ls: cannot access '/x.log')\n"
+            "  ! spark-1: no log: /x.log: there is no such file, known for 1m05s (ls: cannot access '/x.log')\n"
         );
         assert!(said(0, file).contains("no such file (ls:"), "it was found so just now");
         let nothing = |wanted: &Wanted| LogSource::Nothing { wanted: wanted.words() };
         assert_eq!(
             said(5_000, nothing(&Wanted::named("node-*"))),
-            "  ! spark-1: no log: no container whose name fits node-* on this node, for 5 s\n"
+            "  ! spark-1: no log: no container whose name fits node-* on this node, known for 5 s\n"
         );
         assert_eq!(
             said(0, nothing(&Wanted::named("vllm-qwen35"))),

@@ -60,6 +60,13 @@ impl When {
         now.since(self.stamp)
     }
 
+    /// How long it has been so, for a person: `for 12 s`, and `known for 12 s` where it was only found so then.
+    #[must_use]
+    pub fn lasts(self, now: Stamp) -> String {
+        let known = if self.found { "known for" } else { "for" };
+        format!("{known} {}", seconds(self.age(now)))
+    }
+
     /// The same for a person: `4m10s`, `at least 12 s`.
     #[must_use]
     pub fn ago(self, now: Stamp) -> String {

@@ -219,9 +219,21 @@ pub struct LogMeta {
     pub asked: Option<LogChoice>,
     /// What it is read from, and since when; `None` before that is known.
     pub source: Option<(LogSource, Stamp)>,
+    /// Whether that is only since when it is known: that there is nothing to read was found so, and not seen to become so.
+    pub found: bool,
 }
 
 impl LogMeta {
+    /// Since when the log is read from where it is, or there is nothing to read.
+    #[must_use]
+    pub fn source_since(&self) -> Option<When> {
+        let (_, stamp) = self.source.as_ref()?;
+        Some(When {
+            stamp: *stamp,
+            found: self.found,
+        })
+    }
+
     /// Lines of the log's own: without those that the console has written into it.
     #[must_use]
     pub fn lines(&self) -> u64 {

@@ -96,6 +96,10 @@ pub fn update(state: &mut State, event: Event) -> Vec<Effect> {
                     // The lines of another log have an order of their own.
                     (view.log.at, view.log.came, view.log.last) = (None, None, None);
                 }
+                // The first word of a connection finds what is so already.
+                let last = view.log.source.as_ref().map(|(_, at)| *at);
+                let first = last.is_none_or(|at| view.linked_at.is_some_and(|linked| at < linked));
+                view.log.found = first && source_now.missing().is_some();
                 view.log.source = Some((source_now, now));
             }
         }

@@ -20,7 +20,7 @@ pub(super) fn log(view: &NodeView, at: Stamp) -> Value {
         "behind_s": view.log.flow.behind.map(|since| seconds(at, since)),
         "age_s": view.log.at.and_then(|t| sure(at, t)),
         "age_at_least_s": view.log.at.and_then(|t| at_least(at, t)),
-        "source": view.log.source.as_ref().map(|(source, since)| from(source, seconds(at, *since))),
+        "source": view.log.source.as_ref().map(|(source, since)| from(source, seconds(at, *since), view.log.found)),
         "ended": view.ended.as_ref().map(|(end, seen)| ended(end, seconds(at, *seen))),
     })
 }
@@ -32,7 +32,7 @@ fn older_bytes(older: Older) -> Option<u64> {
     }
 }
 
-fn from(source: &LogSource, for_s: f64) -> Value {
+fn from(source: &LogSource, for_s: f64, found: bool) -> Value {
     let (kind, matching) = match source {
         LogSource::Follows { of, .. } => ("follows", *of),
         LogSource::Nothing { .. } => ("nothing", 0),
@@ -44,6 +44,7 @@ fn from(source: &LogSource, for_s: f64) -> Value {
         "what": source.what(),
         "matching": matching,
         "for_s": for_s,
+        "found": found,
         "why": source.why(),
         "said": source.said(),
     })

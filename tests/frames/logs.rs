@@ -47,6 +47,7 @@ fn a_log_of_nothing_says_what_is_looked_for_and_for_how_long() {
     };
     let nothing = LogSource::Nothing { wanted: label.words() };
     state.nodes[0].log.source = Some((nothing.clone(), ago(65).stamp));
+    state.nodes[0].log.found = true;
     snapshot("nothing", &state, &LogWindows::default());
     // The lines of what was there before stay, and the foot says that it is gone.
     let mut state = loading(example());

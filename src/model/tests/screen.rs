@@ -1,5 +1,7 @@
 //! What keys do.
 
+use crate::domain::logs::LogSource;
+
 use super::*;
 
 fn advanced(seq: u64, dropped: u64) -> EventKind {
@@ -27,6 +29,37 @@ fn a_held_log_stays_and_its_end_follows_again() {
     );
     told.wants(Intent::Scroll(Scroll::End));
     assert_eq!(told.0.screen.held.get(&HEAD), None);
+}
+
+#[test]
+fn nothing_to_read_is_only_known_since_it_was_found_so() {
+    let mut told = Told::new(Options::default());
+    let (nothing, follows) = (
+        LogSource::Nothing {
+            wanted: "container x".into(),
+        },
+        LogSource::Follows {
+            what: "docker logs x".into(),
+            of: 1,
+        },
+    );
+    let up = || EventKind::Link(LinkState::Up);
+    let steps = [
+        (1, up(), None),
+        (2, EventKind::LogSource(nothing.clone()), Some(true)),
+        (3, EventKind::LogSource(follows.clone()), Some(false)),
+        (4, EventKind::LogSource(nothing.clone()), Some(false)),
+        (5, EventKind::LogSource(follows), Some(false)),
+        (6, EventKind::Link(LinkState::Idle), Some(false)),
+        (7, up(), Some(false)),
+        // It went while nobody looked.
+        (8, EventKind::LogSource(nothing), Some(true)),
+    ];
+    for (second, event, found) in steps {
+        told.at(second, Source::Node(HEAD), event);
+        let since = told.0.nodes[HEAD.index()].log.source_since();
+        assert_eq!(since.map(|when| when.found), found, "{second}");
+    }
 }
 
 #[test]

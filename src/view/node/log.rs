@@ -12,6 +12,7 @@ use crate::domain::units::Bytes;
 use crate::domain::{NodeId, Stamp};
 use crate::log::{self, Line, Window};
 use crate::model::logs::silent_since;
+use crate::model::state::LogMeta;
 use crate::view::Scene;
 use crate::view::canvas::Canvas;
 use crate::view::look::Look;
@@ -65,15 +66,13 @@ pub(super) fn foot<'a>(scene: &Scene<'a>, id: NodeId) -> Row<'a> {
         None => (place(scene, state.config.logs.of(node.role)), look.dim()),
         Some((LogSource::Follows { what, of: 0 | 1 }, _)) => (what.clone(), look.dim()),
         Some((LogSource::Follows { what, of }, _)) => (format!("{what}, the newest of {of}"), look.dim()),
-        Some((LogSource::Nothing { wanted }, at)) => {
+        Some((LogSource::Nothing { wanted }, _)) => {
             // What is looked for may be long, and that it is gone is the news.
-            let since = seconds(scene.now.stamp.since(*at));
-            row.put(1, format!("no container for {since}"), look.warn());
+            row.put(1, format!("no container {}", lasts(scene, log)), look.warn());
             (format!("looks for a {wanted}"), look.warn())
         }
-        Some((LogSource::Absent { what, why, .. }, at)) => {
-            let since = seconds(scene.now.stamp.since(*at));
-            row.put(1, format!("no log for {since}"), look.warn());
+        Some((LogSource::Absent { what, why, .. }, _)) => {
+            row.put(1, format!("no log {}", lasts(scene, log)), look.warn());
             (format!("{what}: {why}"), look.warn())
         }
         Some((LogSource::Ray { container }, _)) => (ray(scene, container), look.warn()),
@@ -90,6 +89,13 @@ pub(super) fn foot<'a>(scene: &Scene<'a>, id: NodeId) -> Row<'a> {
         .right();
     }
     row.over_border()
+}
+
+/// How long there has been nothing to read.
+fn lasts(scene: &Scene<'_>, log: &LogMeta) -> String {
+    log.source_since()
+        .map(|since| since.lasts(scene.now.stamp))
+        .unwrap_or_default()
 }
 
 /// Where it will be read, before it is.
@@ -284,10 +290,10 @@ fn nothing(scene: &Scene<'_>, id: NodeId) -> String {
     };
     let long = |since: Stamp| seconds(scene.now.stamp.since(since));
     match &log.source {
-        Some((source @ (LogSource::Nothing { .. } | LogSource::Absent { .. }), at)) => {
+        Some((source @ (LogSource::Nothing { .. } | LogSource::Absent { .. }), _)) => {
             let missing = source.missing().unwrap_or_default();
             let said = source.said().map(|said| format!(" ({said})")).unwrap_or_default();
-            format!("no log: {missing}, for {}{said}", long(*at))
+            format!("no log: {missing}, {}{said}", lasts(scene, log))
         }
         Some((LogSource::Follows { .. } | LogSource::Ray { .. }, _)) | None => match log.flow.seeks {
             Some(seeks) => format!(

@@ -71,7 +71,7 @@ fn problems<'a>(scene: &Scene<'a>, id: NodeId) -> Vec<Row<'a>> {
         // Where it is about something that can't be read, since when.
         if let Some(unread) = node.unread.values().find(|u| u.why == problem.text) {
             let span = scene.now.stamp.since(unread.since);
-            row.put(1, format!("for {}", seconds(span)), style);
+            row.put(1, format!("known for {}", seconds(span)), style);
         }
         if let Some(fix) = &problem.fix {
             row.put(2, fix.as_str(), look.text());
