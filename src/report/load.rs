@@ -11,7 +11,7 @@ use crate::model::load::{Load, Rank};
 use crate::model::loading::{self, Part};
 use crate::model::state::NodeView;
 
-use super::reading::{at_least, sure};
+use super::reading::{at_least, explained, sure};
 
 /// A node's part of the load. Without a server that loads or has loaded, what the log says is about one that is gone: only its failures are told.
 pub(super) fn node(state: &State, id: NodeId, view: &NodeView, now: Now) -> Value {
@@ -26,7 +26,33 @@ pub(super) fn node(state: &State, id: NodeId, view: &NodeView, now: Now) -> Valu
         "verdict": loading::judge(state, Some(id), now.stamp).map(|j| judgement(&j, now)),
     });
     add(&mut value, place(part.as_ref(), now));
-    value
+    explained(value, |key| match key {
+        "progress_age_s" if state.loads() => "nothing tells when it last went on".to_owned(),
+        "checkpoint_bytes" if state.loads() => "the engine did not tell it".to_owned(),
+        _ => missing(state, part.as_ref(), key).to_owned(),
+    })
+}
+
+/// Why a value of a part is null.
+fn missing(state: &State, part: Option<&Part>, key: &str) -> &'static str {
+    let Some(part) = part else {
+        return match state.loads() {
+            true => "nothing tells how far it is",
+            false => "nothing loads here, or has loaded",
+        };
+    };
+    let found = part.since.is_some_and(|since| since.found);
+    match key {
+        "stage_for_at_least_s" if part.since.is_some() && !found => "it is known since when",
+        "stage_for_s" | "stage_for_at_least_s" => "nothing tells since when",
+        "done" | "total" => "the stage has no bar",
+        "eta_s" if part.bar.is_some() => "two steps were not seen yet, or it is done",
+        "eta_s" => "the stage has no bar",
+        "done_bytes" | "total_bytes" => "nothing tells it in bytes",
+        "share_percent" | "share_inferred" => "nothing tells what share is done",
+        "verdict" => "nothing loads here, or it is done",
+        _ => "nothing tells it",
+    }
 }
 
 /// The load as a whole: the head's part, with the time left and what that is known from.
@@ -51,7 +77,11 @@ pub(super) fn whole(state: &State, now: Now) -> Value {
         "verdict": judged.map(|j| judgement(&j, now)),
     });
     add(&mut value, place(part.as_ref(), now));
-    value
+    explained(value, |key| match (key, &left) {
+        ("left_s" | "left_from" | "left_of_stage", Err(why)) => (*why).to_string(),
+        ("left_of_stage", Ok(_)) => "it is all that is left".to_owned(),
+        _ => missing(state, part.as_ref(), key).to_owned(),
+    })
 }
 
 /// How far a part is. All of it is null where nothing loads.
@@ -80,7 +110,7 @@ fn ranks(state: &State, load: &Load, now: Now) -> Vec<Value> {
     let show = |rank: &Rank| {
         let stage = loading::rank_stage(load, rank);
         let node = loading::node_of(state, rank.address.as_deref()).map(|id| state.config.node_name(id));
-        json!({
+        let said = json!({
             "name": rank.name,
             "rank": rank.number,
             "pid": rank.pid,
@@ -90,6 +120,17 @@ fn ranks(state: &State, load: &Load, now: Now) -> Vec<Value> {
             "stage_for_s": stage.and_then(|(_, since, _)| sure(now.stamp, since)),
             "done": rank.bar.map(|b| b.done),
             "total": rank.bar.map(|b| b.total),
+        });
+        explained(said, |key| {
+            match key {
+                "address" => "it is on the host whose log this is",
+                "node" if rank.address.is_some() => "no configured node has its address",
+                "stage" => "no line of it names one",
+                "stage_for_s" => "nothing tells since when",
+                "done" | "total" => "its stage has no bar",
+                _ => "no line of it tells",
+            }
+            .to_owned()
         })
     };
     load.ranks.iter().filter(|_| state.loads()).map(show).collect()
@@ -109,13 +150,23 @@ fn judgement(judged: &Judgement, now: Now) -> Value {
         | Verdict::Stalled { .. }
         | Verdict::Silent { .. } => None,
     };
-    json!({
+    let said = json!({
         "verdict": judged.verdict.word().replace(' ', "-"),
         "waits_for": what,
         "for_s": since.and_then(|since| sure(now.stamp, since)),
         "for_at_least_s": since.and_then(|since| at_least(now.stamp, since)),
         "evidence": judged.evidence,
         "advice": judged.advice,
+    });
+    explained(said, |key| {
+        match key {
+            "waits_for" => "it waits for nothing that is known",
+            "advice" => "there is none yet",
+            "for_s" if since.is_some() => "nothing tells since when",
+            "for_at_least_s" if since.is_some() => "it is known since when",
+            _ => "it stands still for no time that is known",
+        }
+        .to_owned()
     })
 }
 

@@ -12,14 +12,14 @@ use crate::domain::gpu::{Gpu, GpuFacts, GpuProcess, GpuTool};
 use crate::domain::image::{ImageFacts, VersionFacts};
 use crate::domain::memory::MemoryFacts;
 use crate::domain::observed::{NodeObserved, VerbFacts};
-use crate::domain::serving::ServeFacts;
+use crate::domain::serving::{ServeFacts, ServeProcess};
 use crate::domain::sockets::{Listener, SocketFacts};
 use crate::domain::units::Bytes;
 use crate::domain::{NodeId, Now, Reading};
 use crate::model::State;
 use crate::model::schedule::{IMAGE_EVERY, SERVE_EVERY, VERB_EVERY, every};
 
-use super::reading::{Fields, Origin, Source, decimal, reading};
+use super::reading::{Fields, Origin, Source, decimal, explained, reading};
 
 /// The readings of a node, by the name of their keys.
 pub(super) fn readings(state: &State, id: NodeId, seen: &NodeObserved, now: Now) -> Vec<(&'static str, Value)> {
@@ -97,7 +97,7 @@ fn container(c: &Container) -> Value {
         ContainerState::Exited { code, oom } => ("exited", Some(*code), Some(*oom)),
         ContainerState::Other(word) => (word.as_str(), None, None),
     };
-    json!({
+    let said = json!({
         "name": c.name,
         "id": c.id,
         "image": c.image,
@@ -107,6 +107,15 @@ fn container(c: &Container) -> Value {
         "up_s": c.up_seconds,
         "restarts": c.restarts,
         "started_by_bringup": c.ours.is_some(),
+    });
+    let runs = matches!(c.state, ContainerState::Running | ContainerState::Paused);
+    explained(said, |key| {
+        match key {
+            "up_s" if runs => "the node did not tell its start or its own time",
+            "up_s" => "it does not run",
+            _ => "it has not ended",
+        }
+        .to_owned()
     })
 }
 
@@ -278,32 +287,44 @@ fn disk(facts: &DiskFacts) -> Value {
 }
 
 fn image(facts: &ImageFacts) -> Value {
-    match facts {
+    let said = match facts {
         ImageFacts::Present { id, layers } => json!({ "present": true, "id": id, "layers": layers }),
         ImageFacts::Missing => json!({ "present": false, "id": null, "layers": [] }),
-    }
+    };
+    explained(said, |_| "the image is not there".to_owned())
 }
 
 fn versions(facts: &VersionFacts) -> Value {
-    json!({ "ray": facts.ray, "vllm": facts.vllm, "python": facts.python, "missing": facts.missing })
+    let said = json!({ "ray": facts.ray, "vllm": facts.vllm, "python": facts.python, "missing": facts.missing });
+    explained(said, |_| match facts.missing.is_empty() {
+        true => "the image does not tell it".to_owned(),
+        false => facts.missing.join("; "),
+    })
 }
 
 fn serve(facts: &ServeFacts) -> Value {
-    let all = facts.processes.iter();
-    all.map(
-        |p| json!({ "pid": p.pid, "started_by_bringup": p.mark.is_some(), "command": p.command, "up_s": p.up_seconds }),
-    )
-    .collect()
+    let one = |p: &ServeProcess| {
+        let said =
+            json!({ "pid": p.pid, "started_by_bringup": p.mark.is_some(), "command": p.command, "up_s": p.up_seconds });
+        explained(said, |_| "the container's /proc does not tell it".to_owned())
+    };
+    facts.processes.iter().map(one).collect()
 }
 
 fn verb(facts: &VerbFacts) -> Value {
-    match facts {
-        VerbFacts::None => json!({ "state": "none", "verb": null, "exit_code": null }),
-        VerbFacts::Running { verb, .. } => {
-            json!({ "state": "running", "verb": verb, "exit_code": null })
-        }
-        VerbFacts::Ended { verb, code, .. } => {
-            json!({ "state": "ended", "verb": verb, "exit_code": code })
-        }
-    }
+    let (said, why) = match facts {
+        VerbFacts::None => (
+            json!({ "state": "none", "verb": null, "exit_code": null }),
+            "none of ours is there",
+        ),
+        VerbFacts::Running { verb, .. } => (
+            json!({ "state": "running", "verb": verb, "exit_code": null }),
+            "it has not ended",
+        ),
+        VerbFacts::Ended { verb, code, .. } => (
+            json!({ "state": "ended", "verb": verb, "exit_code": code }),
+            "its exit code was not written down",
+        ),
+    };
+    explained(said, |_| why.to_owned())
 }

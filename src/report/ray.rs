@@ -9,7 +9,7 @@ use crate::model::ray::members::{self, Member, Since, Wait};
 use crate::model::ray::ranks::{self, Rank};
 use crate::model::schedule::{RAY_EVERY, ray_every};
 
-use super::reading::{Origin, Source, reading, seconds};
+use super::reading::{Origin, Source, explained, reading, seconds};
 
 /// The whole of it.
 pub(super) fn ray(state: &State, now: Now) -> Value {
@@ -51,16 +51,21 @@ fn show_status(status: &RayStatus) -> Value {
     let failures: Vec<Value> = status
         .failures
         .iter()
-        .map(|f| json!({ "text": f.text, "address": f.address }))
+        .map(|f| {
+            explained(json!({ "text": f.text, "address": f.address }), |_| {
+                "`ray status` does not tell it".to_owned()
+            })
+        })
         .collect();
-    json!({
+    let said = json!({
         "nodes": status.nodes,
         "gpus": status.gpus.map(|(_, all)| all),
         "gpus_used": status.gpus.map(|(used, _)| used),
         "devices": devices(&status.devices),
         "failures": failures,
         "demands": status.demands,
-    })
+    });
+    explained(said, |_| "`ray status` counts no GPU".to_owned())
 }
 
 fn devices(devices: &[(String, f64)]) -> Vec<Value> {
@@ -72,7 +77,7 @@ fn devices(devices: &[(String, f64)]) -> Vec<Value> {
 fn show(state: &State, ray: &RayFacts, now: Now) -> Value {
     let nodes: Vec<Value> = ray.nodes.iter().map(|n| node(state, n, now)).collect();
     let waits: Vec<Value> = members::waits(state, now).iter().map(wait).collect();
-    json!({
+    let said = json!({
         "alive": ray.alive().count(),
         "nodes": nodes,
         "via": ray.via,
@@ -80,13 +85,14 @@ fn show(state: &State, ray: &RayFacts, now: Now) -> Value {
         "python_version": ray.python,
         "pending": waits,
         "pending_reason": ray.pending_unknown,
-    })
+    });
+    explained(said, |_| "this source does not tell it".to_owned())
 }
 
 fn node(state: &State, n: &RayNode, now: Now) -> Value {
     let at = |c: &&crate::config::types::Node| c.fabric_address == n.address;
     let name = state.config.nodes.iter().find(at).map(|c| c.name.as_str());
-    json!({
+    let said = json!({
         "node": name,
         "id": n.id,
         "address": n.address,
@@ -97,6 +103,15 @@ fn node(state: &State, n: &RayNode, now: Now) -> Value {
         "accelerator": n.accelerator,
         "message": n.message,
         "since": since(members::since(state, n, now)),
+    });
+    explained(said, |key| {
+        match key {
+            "node" => "no configured node has this fabric address",
+            "message" => "Ray says nothing of it",
+            "since" => "Ray does not tell it, and nobody saw it begin",
+            _ => "Ray does not tell it",
+        }
+        .to_owned()
     })
 }
 
@@ -110,7 +125,7 @@ fn since(since: Option<Since>) -> Value {
 fn wait(wait: &Wait<'_>) -> Value {
     let one = |(kind, count): (&String, &f64)| json!({ "kind": kind, "count": count });
     let bundles: Vec<Vec<Value>> = wait.group.bundles.iter().map(|b| b.iter().map(one).collect()).collect();
-    json!({
+    let said = json!({
         "id": wait.group.id,
         "state": wait.group.state,
         "wants": wait.group.wants(),
@@ -118,7 +133,8 @@ fn wait(wait: &Wait<'_>) -> Value {
         "infeasible": wait.group.infeasible,
         "addresses_of_no_node": wait.nowhere,
         "since": since(wait.since),
-    })
+    });
+    explained(said, |_| "Ray does not tell it, and nobody saw it begin".to_owned())
 }
 
 /// Each node of the config: as it should be, and as it is.
@@ -129,7 +145,7 @@ fn expected(state: &State, now: Now) -> Vec<Value> {
         let versions = members::versions(state, id);
         let member: Option<&Member<'_>> = found.as_ref().and_then(|all| all.iter().find(|m| m.id == id));
         let silent = members::silent(state, id);
-        Some(json!({
+        let said = json!({
             "node": node.name,
             "address": node.fabric_address,
             "gpus": node.gpus,
@@ -140,6 +156,15 @@ fn expected(state: &State, now: Now) -> Vec<Value> {
             "not_answering": silent.map(|s| json!({ "for_s": seconds(now.stamp, s.since.stamp), "by": s.by.word() })),
             "ray_version": versions.ray,
             "python_version": versions.python,
+        });
+        Some(explained(said, |key| match (key, member) {
+            ("not_answering", _) => "it answers".to_owned(),
+            ("ray_version" | "python_version", _) => "neither its container nor its image has told it".to_owned(),
+            (_, Some(_)) => "Ray does not list it".to_owned(),
+            (_, None) => match state.observed.ray.reason() {
+                Some(why) => format!("the membership is not known: {why}"),
+                None => "the membership is not known".to_owned(),
+            },
         }))
     };
     state.config.node_ids().filter_map(one).collect()
@@ -149,17 +174,21 @@ fn sources(state: &State, now: Stamp) -> Vec<Value> {
     let one = |via| {
         let source = state.ray.source(via);
         let failure = source.failure.as_ref();
-        json!({
+        let said = json!({
             "via": via,
             "answered_age_s": source.answered.map(|at| seconds(now, at)),
             "fails": failure.map(|f| json!({ "why": f.why, "for_s": seconds(now, f.since), "tries": f.tries })),
+        });
+        explained(said, |key| match key {
+            "fails" => "it does not fail, or was not asked".to_owned(),
+            _ => "it has not answered yet".to_owned(),
         })
     };
     RayVia::ALL.into_iter().map(one).collect()
 }
 
 fn rank(state: &State, rank: &Rank<'_>, now: Stamp) -> Value {
-    json!({
+    let said = json!({
         "node_rank": rank.node_rank,
         "ranks": rank.numbers,
         "node": state.config.node_name(rank.id),
@@ -168,5 +197,14 @@ fn rank(state: &State, rank: &Rank<'_>, now: Stamp) -> Value {
         "up_s": rank.up_seconds,
         "gpu_processes": rank.processes,
         "not_answering": members::silent(state, rank.id).map(|s| json!({ "for_s": seconds(now, s.since.stamp), "by": s.by.word() })),
+    });
+    explained(said, |key| {
+        match key {
+            "container" => "no container of the configured name is known there",
+            "up_s" => "it is not known to run, or since when",
+            "gpu_processes" => "the processes on its GPUs are not known",
+            _ => "it answers",
+        }
+        .to_owned()
     })
 }

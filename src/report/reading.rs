@@ -139,6 +139,19 @@ impl Fields {
     }
 }
 
+/// An object of which any value may be null: `absent` says why, by its key, as [`Fields`] does. A `…_reason` that is null is no value without a reason.
+pub(super) fn explained(value: Value, why: impl Fn(&str) -> String) -> Value {
+    let Value::Object(mut all) = value else {
+        return value;
+    };
+    let null = all
+        .iter()
+        .filter(|(key, value)| value.is_null() && !key.ends_with("_reason"));
+    let absent = null.map(|(key, _)| json!({ "key": key, "why": why(key) })).collect();
+    all.insert("absent".to_owned(), Value::Array(absent));
+    Value::Object(all)
+}
+
 /// Seconds from `at` to `now`, with milliseconds.
 pub(super) fn seconds(now: Stamp, at: Stamp) -> f64 {
     // By a division: a sum of seconds and nanoseconds shows more digits than there are milliseconds.
@@ -188,6 +201,18 @@ mod tests {
         assert_eq!(
             part(&none, Stamp(0), of, "not exported", |n| Some(*n))["reason"],
             "not asked yet"
+        );
+    }
+
+    #[test]
+    fn each_null_has_its_reason_and_nothing_else_has_one() {
+        let said = explained(json!({ "a": 1, "b": null, "b_reason": null, "c": 0 }), |key| {
+            format!("no {key}")
+        });
+        let absent = json!([{ "key": "b", "why": "no b" }]);
+        assert_eq!(
+            said,
+            json!({ "a": 1, "b": null, "b_reason": null, "c": 0, "absent": absent })
         );
     }
 

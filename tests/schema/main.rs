@@ -121,6 +121,29 @@ fn what_is_not_known_of_a_nodes_readings_is_null_with_its_reason_and_nothing_els
         }
     }
     assert!(objects > 20 && unknown > 20, "{objects} {unknown}");
+    // Each of those that may know nothing of something says so.
+    let documents: Vec<Value> = states::all()
+        .iter()
+        .map(|(_, state)| status(state, build::NOW))
+        .collect();
+    for way in [
+        "/load",
+        "/load/verdict",
+        "/nodes/0/load",
+        "/nodes/0/container/value",
+        "/nodes/0/image/value",
+        "/ray/value",
+        "/ray/value/nodes/0",
+        "/ray/expected/0",
+        "/ray/sources/0",
+    ] {
+        let there: Vec<&Value> = documents
+            .iter()
+            .filter_map(|d| d.pointer(way).filter(|o| o.is_object()))
+            .collect();
+        let says = there.iter().all(|object| object["absent"].is_array());
+        assert!(!there.is_empty() && says, "{way}");
+    }
 }
 
 #[test]
