@@ -16,11 +16,12 @@ use zeroize::Zeroizing;
 
 use super::door::Door;
 use super::errors::{printable, refusal};
-use super::link::{Link, NoChannel};
+use super::link::{Link, NoChannel, SILENT_AFTER};
 use super::session::Stream;
 use super::slots::{Refusal, Refusals, SESSION_CHANNELS, Slot};
 use super::spare::Ready;
 use crate::domain::command::{Command, Exit};
+use crate::domain::time::human;
 use crate::domain::wrap::{GO, HEARTBEAT, HOLD, MAX_SCRIPT, Preamble, frame, job};
 
 /// How long the rest of the output may take after the exit status: a child that was left in the background can hold it open for ever.
@@ -321,7 +322,14 @@ impl Talk<'_> {
             })
         };
         match heard {
-            Heard::Stopped(_) if !hearing.out.passed() => left("the login shell did not run it in time", rest),
+            Heard::Stopped(_) if !hearing.out.passed() => {
+                let quiet = door.link.quiet_for();
+                if quiet > SILENT_AFTER {
+                    left(&format!("it has not answered for {}", human(quiet)), rest)
+                } else {
+                    left("the login shell did not run it in time", rest)
+                }
+            }
             Heard::Stopped(exit) => Talked::Over(Ending { exit, rest: Some(rest) }),
             Heard::Hopeless => left("the login shell prints without end", rest),
             Heard::Refused => left("it refuses to run commands", rest),

@@ -15,7 +15,7 @@ use super::door::Door;
 use super::errors::{FORWARDING, refusal};
 use super::held::Held;
 use super::hop::HopHandle;
-use super::link::NoChannel;
+use super::link::{NoChannel, SILENT_AFTER};
 use super::pipe::{Inlet, Loss};
 use super::relay::Relay;
 use super::settings::{Reporter, Settings, Target};
@@ -230,12 +230,12 @@ pub(super) async fn follow(
     let (door, command) = (Arc::clone(door), command.clone());
     let yielding = needs.map(|needs| door.link.yielding(needs));
     let limit = command.limit.time;
-    let door_name = door.name.clone();
+    let (door_name, link) = (door.name.clone(), Arc::clone(&door.link));
     let unwanted = yielding
         .as_ref()
         .map_or_else(CancellationToken::new, |y| y.over.child_token());
     let (tell, exit) = watch::channel(None);
-    let (began, begun) = oneshot::channel();
+    let (began, mut begun) = oneshot::channel();
     let mut follow = Follow {
         exit,
         loss: inlet.loss(),
@@ -257,14 +257,18 @@ pub(super) async fn follow(
         let exit = if yielded { too_few(&door) } else { exit };
         tell.send_replace(Some(exit));
     });
-    match tokio::time::timeout(limit, begun).await {
-        Ok(Ok(())) => Ok(follow),
-        // The pipe went without a beginning.
-        Ok(Err(_)) => Err(follow.wait().await),
-        Err(_) => Err(Exit::NotStarted(format!(
-            "{}: the login shell did not run it in time",
-            door_name
-        ))),
+    loop {
+        match tokio::time::timeout(limit, &mut begun).await {
+            Ok(Ok(())) => return Ok(follow),
+            // The pipe went without a beginning.
+            Ok(Err(_)) => return Err(follow.wait().await),
+            // That is no fault of the command's. The connection's guard gives such a peer up, which ends this.
+            Err(_) if link.quiet_for() > SILENT_AFTER => {}
+            Err(_) => {
+                let why = "the login shell did not run it in time";
+                return Err(Exit::NotStarted(format!("{door_name}: {why}")));
+            }
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bringup::domain::command::{Command, Exit};
-use bringup::ssh::{Chunk, Chunks, HOLD_AT, MOST, Stream, pipe};
+use bringup::ssh::{Chunk, Chunks, HOLD_AT, MOST, SILENT_AFTER, Stream, pipe};
 
 use crate::person::connected;
 use crate::processes::{PATIENCE, gone, running, stopped, until};
@@ -173,5 +173,26 @@ async fn where_closed_channels_are_put_away_late_no_stream_yields_that_fits() {
         readings.stop().await,
         Exit::Code(143),
         "it ran until it was told to end"
+    );
+}
+
+#[tokio::test]
+async fn a_peer_that_says_nothing_is_not_told_as_a_login_shell_that_is_late() {
+    let (_home, server, _person, session) = connected().await;
+    assert!(session.exec(&Command::argv(["true"], T), None).await.exit.ok());
+    server.hang();
+    let limit = SILENT_AFTER + Duration::from_secs(2);
+    let mut late = script("echo up; sleep 1007");
+    late.limit.time = limit;
+    let (inlet, _chunks) = pipe();
+    let brief = Command::argv(["true"], limit);
+    let (followed, asked) = tokio::join!(session.follow(&late, inlet), session.exec(&brief, None));
+    // As long as it may come back what is to be followed is not given up.
+    let gone = "spark-1: the connection is gone: the peer said nothing for 15 s";
+    assert_eq!(followed.err().unwrap(), Exit::NotStarted(gone.into()));
+    assert!(
+        matches!(&asked.exit, Exit::NotStarted(why) if why.contains("answer")),
+        "{:?}",
+        asked.exit
     );
 }

@@ -1,6 +1,7 @@
 //! A node's actor: what it tells of a connection that is lost, and when it connects anew.
 
 use std::io::Write;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -14,12 +15,12 @@ use bringup::domain::question::Ask;
 use bringup::domain::{NodeId, RunId};
 use bringup::log::{Line, Masker, Ring};
 use bringup::node::{self, Clock, Feed, NodeHandle, NodeSetup, SharedLog};
-use bringup::ssh::{MOST, Reply, Reporter, Target};
+use bringup::ssh::{MOST, Reply, Reporter, SILENT_AFTER, Target};
 use secrecy::SecretString;
 use tokio::sync::mpsc;
 
 use crate::person::{Home, Person};
-use crate::processes::{PATIENCE, gone, running};
+use crate::processes::{PATIENCE, gone, running, until};
 use crate::server::{Server, key};
 
 const T: Duration = Duration::from_secs(3600);
@@ -111,6 +112,37 @@ async fn a_command_whose_connection_is_lost_ends_as_unknown_at_once() {
     node.up().await;
     gone(&server.mark).await;
     node.handle.stop().await;
+}
+
+#[tokio::test]
+async fn a_peer_that_goes_silent_as_the_log_begins_is_no_word_on_the_log() {
+    let home = Home::new();
+    let server = Server::new(&[&home.key]);
+    // Every channel waits to be opened: the first command, the readings, the log.
+    let (go, late) = tokio::sync::watch::channel(());
+    *server.late.lock().unwrap() = Some(late);
+    let target = home.target(server.listen().await);
+    let mut config = config::parse(EXAMPLE, "config.example.toml").unwrap();
+    let path = home.path("server.log");
+    std::fs::write(&path, "0 begins\n").unwrap();
+    config.logs.head = LogPlace::File(path.display().to_string());
+    config.limits.command = SILENT_AFTER + Duration::from_secs(2);
+    let mut node = Node::start_with(&home, target, &Person::trusting(), config);
+    node.up().await;
+    until("the log is asked for", || server.opened.load(Ordering::Relaxed) >= 3).await;
+    *server.late.lock().unwrap() = None;
+    server.hang();
+    assert_eq!(node.down().await, (LinkErrorKind::Lost, true));
+    server.drop_connections();
+    node.tells("the first line", |kind| {
+        matches!(kind, EventKind::LogAdvanced { seq: 1.., .. }).then_some(())
+    })
+    .await;
+    let lines: Vec<String> = node.log.lock().unwrap().last(10).map(Line::plain).collect();
+    assert_eq!(lines, ["0 begins"]);
+    node.handle.stop().await;
+    drop(go);
+    gone(&server.mark).await;
 }
 
 /// Follows a file to which more is added at once than finds room on its way, and takes some time to decode.
