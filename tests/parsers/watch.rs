@@ -282,8 +282,8 @@ fn no_loop_waits_long_before_it_looks_whether_its_script_is_there() {
         let mut looks = 0;
         running.until(|reading| {
             looks += u32::from(reading.what == Subject::Memory);
-            looks >= 2 && longest() >= Some(10)
+            looks >= 2 && longest() >= Some(20)
         });
-        assert_eq!(longest(), Some(10), "{shell:?}: {:?}", noted());
+        assert_eq!(longest(), Some(20), "{shell:?}: {:?}", noted());
     });
 }

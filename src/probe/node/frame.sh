@@ -55,7 +55,7 @@ pause() {
   over=$1
   while [ "$over" -gt 0 ]; do
     part=$over
-    [ "$part" -le 10 ] || part=10
+    [ "$part" -le 20 ] || part=20
     over=$((over - part))
     sleep "$part" &
     nap=$!
