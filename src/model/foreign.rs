@@ -1,4 +1,4 @@
-//! Whether another bringup is at work on the cluster, as far as that can be seen: what it has just started carries the cluster's labels and none of this
+//! Whether another bringup may be at work on the cluster: what it has just started carries the cluster's labels and none of this
 //! console's runs, and its script's verb leaves its name on the node. A pull of another leaves no trace that could be read.
 
 use std::time::Duration;
@@ -8,7 +8,7 @@ use crate::domain::observed::VerbFacts;
 use crate::domain::time::human;
 use crate::domain::{NodeId, Role, Stamp, Wall};
 
-use super::state::State;
+use super::state::{ServingState, State};
 
 /// Runs of this console that are remembered, so that what they started is known as its own.
 const OWN_RUNS: usize = 64;
@@ -29,18 +29,15 @@ impl Foreign {
     #[must_use]
     pub fn text(&self, state: &State) -> String {
         let node = state.config.node_name(self.node);
-        match (&self.verb, self.ago) {
-            (Some(verb), _) => {
-                format!("another bringup is at work, as far as can be seen: the script's verb {verb} runs on {node}")
+        let seen = match (&self.verb, self.ago) {
+            (Some(verb), _) => format!("the script's verb {verb} runs on {node}, and not from here"),
+            (None, Some(ago)) => {
+                let ago = human(ago.max(Duration::from_secs(1)));
+                format!("the container on {node} was started {ago} ago, and not from here")
             }
-            (None, Some(ago)) => format!(
-                "another bringup is at work, as far as can be seen: it started the container on {node} {} ago",
-                human(ago.max(Duration::from_secs(1)))
-            ),
-            (None, None) => {
-                format!("another bringup is at work, as far as can be seen: it makes the container on {node}")
-            }
-        }
+            (None, None) => format!("the container on {node} is being made, and not from here"),
+        };
+        format!("another bringup may be at work: {seen}")
     }
 }
 
@@ -64,8 +61,15 @@ pub fn at_work(state: &State, now: Stamp) -> Option<Foreign> {
     verbs.chain(containers).min_by_key(|f| f.ago)
 }
 
-/// A container of the cluster on a node that no run of this console made and that has just been started.
+/// A container of the cluster on a node that no run of this console made and that has just been started. What serves, or has failed to, is not in the
+/// middle of its start.
 fn youngest(state: &State, id: NodeId, now: Stamp) -> Option<Foreign> {
+    match state.server.state {
+        ServingState::Unknown | ServingState::Down | ServingState::Loading => {}
+        ServingState::Answering | ServingState::Ready | ServingState::Degraded(_) | ServingState::Failed(_) => {
+            return None;
+        }
+    }
     let reading = &state.observed.node(id)?.containers;
     let read = reading.age(now)?;
     let limits = &state.config.limits;
@@ -143,13 +147,20 @@ mod tests {
         let said = |state: &State, ms| at_work(state, Stamp(ms)).map(|f| f.text(state));
         assert_eq!(
             said(&state, 35_000).as_deref(),
-            Some("another bringup is at work, as far as can be seen: it started the container on spark-1 40 s ago")
+            Some("another bringup may be at work: the container on spark-1 was started 40 s ago, and not from here")
         );
         let limit = u64::try_from((config.limits.head + config.limits.settle).as_millis()).unwrap();
         assert_eq!(said(&state, limit), None, "its step is over by now");
         // The latest of what it does.
         container(&mut state.observed, &config, WORKER, ContainerState::Created);
-        assert!(said(&state, 35_000).unwrap().contains("makes the container on spark-2"));
+        assert!(
+            said(&state, 35_000)
+                .unwrap()
+                .contains("the container on spark-2 is being made")
+        );
+        state.server.state = ServingState::Ready;
+        assert_eq!(said(&state, 35_000), None, "it is done");
+        state.server.state = ServingState::Unknown;
         // What a run of this console made is its own.
         state.planned = Wall(1);
         begins(&mut state);
@@ -185,7 +196,7 @@ mod tests {
         };
         update(&mut state, event);
         let note = &state.plan.as_ref().unwrap().notes[0];
-        assert!(note.starts_with("another bringup is at work"), "{note}");
+        assert!(note.starts_with("another bringup may be at work"), "{note}");
         assert!(note.ends_with("better wait for what it does"), "{note}");
     }
 
@@ -209,6 +220,9 @@ mod tests {
         };
         state.observed.nodes[0].verb = crate::domain::Reading::known(verb, Stamp(0));
         let said = at_work(&state, Stamp(0)).map(|f| f.text(&state)).unwrap();
-        assert!(said.ends_with("the script's verb head runs on spark-1"), "{said}");
+        assert!(
+            said.ends_with("the script's verb head runs on spark-1, and not from here"),
+            "{said}"
+        );
     }
 }
