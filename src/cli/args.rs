@@ -9,7 +9,7 @@ use crate::domain::intent::Action;
 const EXIT_CODES: &str = "\
 Exit codes:
   0    done
-  1    a step or verification failed, or its wait ran out
+  1    a step, a verification or a request of the throughput test failed, or a wait ran out
   2    usage, config, or --yes missing without a terminal
   3    a configured hop or node could not be reached or refused us (wins over 4)
   4    reached, and the cluster is not serving

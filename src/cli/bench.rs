@@ -59,7 +59,7 @@ async fn test(headless: &mut Headless, json: bool) -> Exit {
     let over = |s: &crate::model::State| {
         s.bench.as_ref().is_some_and(|b| match b.phase {
             BenchPhase::Running => false,
-            BenchPhase::Done(_) => b.saved.is_some() || !s.notices.is_empty(),
+            BenchPhase::Done(_) => b.saved.is_some() || b.unsaved.is_some(),
             BenchPhase::Failed(_) | BenchPhase::Cancelled => true,
         })
     };
@@ -76,8 +76,8 @@ async fn test(headless: &mut Headless, json: bool) -> Exit {
     };
     match &bench.phase {
         BenchPhase::Running | BenchPhase::Cancelled => Exit::Failed,
-        BenchPhase::Failed(why) => {
-            out::error(&format!("the throughput test failed: {why}"));
+        BenchPhase::Failed(_) => {
+            bench.trouble().iter().for_each(|why| out::error(why));
             Exit::Failed
         }
         BenchPhase::Done(_) => {
@@ -96,11 +96,10 @@ async fn test(headless: &mut Headless, json: bool) -> Exit {
                     }
                 }
             }
-            if figures.failures == 0 {
-                Exit::Done
-            } else {
-                Exit::Failed
-            }
+            bench.unsaved.iter().for_each(|why| out::error(why));
+            let trouble = bench.trouble();
+            trouble.iter().for_each(|why| out::error(why));
+            if trouble.is_none() { Exit::Done } else { Exit::Failed }
         }
     }
 }
@@ -126,6 +125,13 @@ fn text(report: &Report, tally: Option<Tally>) -> String {
         rate(report.output_rate),
         things(report.output_tokens, "token")
     );
+    if report.failures > 0 && report.successes > 0 {
+        let good = things(report.successes, "request");
+        let _ok = writeln!(
+            text,
+            "              this and the times below are of the {good} that succeeded"
+        );
+    }
     if report.counted_by_server == Some(false) {
         let _ok = writeln!(
             text,
@@ -153,4 +159,40 @@ fn text(report: &Report, tally: Option<Tally>) -> String {
         );
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::domain::bench::RequestRecord;
+
+    use super::*;
+
+    #[test]
+    fn failures_are_counted_with_their_errors_and_the_figures_are_named_as_those_of_the_rest() {
+        let record = |error: Option<&str>| RequestRecord {
+            index: 0,
+            sent: Duration::ZERO,
+            chunks: [100, 150].map(Duration::from_millis).to_vec(),
+            output_tokens: 2,
+            counted_by_server: true,
+            prompt_tokens: Some(8),
+            error: error.map(str::to_owned),
+        };
+        let shown = |records: &[RequestRecord]| text(&Report::of(records, Duration::from_secs(2)), None);
+        let some = shown(&[
+            record(None),
+            record(Some("503: overloaded")),
+            record(Some("503: overloaded")),
+        ]);
+        for part in [
+            "1 ok, 2 failed",
+            "  2 x 503: overloaded\n",
+            "this and the times below are of the 1 request that succeeded\n",
+        ] {
+            assert!(some.contains(part), "{part}\n{some}");
+        }
+        for whole in [vec![record(None)], vec![record(Some("gone"))]] {
+            assert!(!shown(&whole).contains("that succeeded"), "{}", shown(&whole));
+        }
+    }
 }

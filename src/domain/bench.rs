@@ -123,6 +123,8 @@ pub enum BenchEvent {
     },
     /// The result was written to this file.
     Saved(String),
+    /// The result could not be written, and why.
+    Unsaved(String),
     /// It could not go on.
     Failed(String),
 }

@@ -69,7 +69,10 @@ impl BenchRunner {
         tokio::spawn(async move {
             let kind = match save_result(results, ended, &model, &result).await {
                 Ok(path) => EventKind::Bench(BenchEvent::Saved(path.display().to_string())),
-                Err(error) => EventKind::Notice(format!("the result could not be written: {error}")),
+                Err(error) => {
+                    let why = format!("the result could not be written: {error}");
+                    EventKind::Bench(BenchEvent::Unsaved(why))
+                }
             };
             feed.send(Source::Bench, kind).await;
         });

@@ -49,6 +49,7 @@ impl Live {
             | BenchEvent::Tally(_)
             | BenchEvent::Done { .. }
             | BenchEvent::Saved(_)
+            | BenchEvent::Unsaved(_)
             | BenchEvent::Failed(_) => {}
         }
     }

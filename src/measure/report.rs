@@ -11,6 +11,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::domain::bench::RequestRecord;
+use crate::domain::count::things;
 
 use super::spread::{Spread, Timings};
 
@@ -78,6 +79,29 @@ impl Report {
             itl: spread(good.iter().flat_map(|r| itls(r))),
             e2el: spread(good.iter().filter_map(|r| e2el(r))),
         }
+    }
+
+    /// How many requests failed of how many: `12 of 16 requests failed`; `None` where none did.
+    #[must_use]
+    pub fn failed(&self) -> Option<String> {
+        let all = self.successes.saturating_add(self.failures);
+        (self.failures > 0).then(|| format!("{} of {} failed", self.failures, things(all, "request")))
+    }
+
+    /// The error that most of the failed requests had, and how many had it: `9 x 503: overloaded`.
+    #[must_use]
+    pub fn commonest(&self) -> Option<String> {
+        self.errors.first().map(|(error, n)| format!("{n} x {error}"))
+    }
+
+    /// Both, in a sentence; `None` where no request failed.
+    #[must_use]
+    pub fn trouble(&self) -> Option<String> {
+        let failed = self.failed()?;
+        Some(match self.commonest() {
+            Some(commonest) => format!("{failed}: {commonest}"),
+            None => failed,
+        })
     }
 }
 
@@ -160,6 +184,19 @@ mod tests {
             error: Some(why.to_owned()),
             ..record(0, &[5, 9], 2)
         }
+    }
+
+    #[test]
+    fn failures_are_told_as_so_many_of_so_many_with_the_commonest_error() {
+        let good = || record(0, &[5, 9], 2);
+        let of = |records: &[RequestRecord]| Report::of(records, ms(10)).trouble();
+        assert_eq!(of(&[good()]), None);
+        assert_eq!(
+            of(&[failed("gone")]).as_deref(),
+            Some("1 of 1 request failed: 1 x gone")
+        );
+        let mixed = [failed("a late one"), failed("gone"), good(), failed("gone")];
+        assert_eq!(of(&mixed).as_deref(), Some("3 of 4 requests failed: 2 x gone"));
     }
 
     #[test]

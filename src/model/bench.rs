@@ -31,6 +31,8 @@ pub struct BenchView {
     pub report: Option<Report>,
     /// File of the result.
     pub saved: Option<String>,
+    /// Why the result could not be written.
+    pub unsaved: Option<String>,
     /// Whether the operator wants it to end.
     pub cancelled: bool,
     /// What the server itself counted, once it is over.
@@ -66,6 +68,7 @@ impl BenchView {
             phase: BenchPhase::Running,
             report: None,
             saved: None,
+            unsaved: None,
             cancelled: false,
             tally: None,
             live: Live::default(),
@@ -76,6 +79,17 @@ impl BenchView {
     #[must_use]
     pub fn running(&self) -> bool {
         self.phase == BenchPhase::Running
+    }
+
+    /// What went wrong, once it is over: that it could not go on, or how many of its requests failed. `None` while it runs, when all went well, and where
+    /// the operator ended it.
+    #[must_use]
+    pub fn trouble(&self) -> Option<String> {
+        match &self.phase {
+            BenchPhase::Failed(why) => Some(format!("the throughput test failed: {why}")),
+            BenchPhase::Done(_) => self.report.as_ref()?.trouble(),
+            BenchPhase::Running | BenchPhase::Cancelled => None,
+        }
     }
 
     /// Takes an event.
@@ -97,6 +111,7 @@ impl BenchView {
             }
             BenchEvent::Tally(tally) => self.tally = Some(tally),
             BenchEvent::Saved(path) => self.saved = Some(path),
+            BenchEvent::Unsaved(why) => self.unsaved = Some(why),
             // A test that is told to end says that it failed.
             BenchEvent::Failed(_) if self.cancelled => self.phase = BenchPhase::Cancelled,
             BenchEvent::Failed(why) => self.phase = BenchPhase::Failed(why),

@@ -1,5 +1,6 @@
 //! The one writer: (state, event) to effects.
 
+use crate::domain::bench::BenchEvent;
 use crate::domain::clock::{NodeClock, Written};
 use crate::domain::effect::Effect;
 use crate::domain::event::{Event, EventKind};
@@ -121,11 +122,7 @@ pub fn update(state: &mut State, event: Event) -> Vec<Effect> {
             }
         }
         EventKind::Question(question) => intents::asked(state, question, &mut effects),
-        EventKind::Bench(news) => {
-            if let Some(bench) = &mut state.bench {
-                bench.take(news);
-            }
-        }
+        EventKind::Bench(news) => bench(state, source, news),
         EventKind::Intent(intent) => intents::take(state, intent, &mut effects),
         EventKind::Tick => schedule::due(state, now, &mut effects),
         EventKind::Notice(text) => notice(state, source, text),
@@ -161,6 +158,29 @@ fn changes_cluster(kind: &EventKind) -> bool {
         | EventKind::Bench(_)
         | EventKind::Intent(_)
         | EventKind::Notice(_) => false,
+    }
+}
+
+/// Takes what the throughput test tells. What went wrong is news when the test ends, for its pane may be out of sight.
+fn bench(state: &mut State, source: Source, news: BenchEvent) {
+    let Some(bench) = &mut state.bench else { return };
+    let ran = bench.running();
+    let unsaved = match &news {
+        BenchEvent::Unsaved(why) => Some(why.clone()),
+        BenchEvent::Started(_)
+        | BenchEvent::Prompt { .. }
+        | BenchEvent::Warmup { .. }
+        | BenchEvent::Token { .. }
+        | BenchEvent::Request(_)
+        | BenchEvent::Tally(_)
+        | BenchEvent::Done { .. }
+        | BenchEvent::Saved(_)
+        | BenchEvent::Failed(_) => None,
+    };
+    bench.take(news);
+    let ended = bench.trouble().filter(|_| ran);
+    for text in [unsaved, ended].into_iter().flatten() {
+        notice(state, source, text);
     }
 }
 

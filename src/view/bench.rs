@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 
 use crate::domain::bench::PromptSizing;
 use crate::domain::intent::Pane;
-use crate::measure::Spread;
+use crate::measure::{Report, Spread};
 use crate::model::bench::{BenchPhase, BenchView};
 
 use super::Scene;
@@ -53,7 +53,13 @@ fn title<'a>(scene: &Scene<'a>, bench: &BenchView) -> Row<'a> {
             Mark::Busy,
             format!("runs {}", seconds(scene.now.stamp.since(bench.started))),
         ),
-        BenchPhase::Done(took) => (Mark::Yes, format!("done in {}", seconds(*took))),
+        BenchPhase::Done(took) => match failed(bench) {
+            Some(report) => {
+                let failed = report.failed().unwrap_or_default();
+                (Mark::Bad, format!("{failed}, in {}", seconds(*took)))
+            }
+            None => (Mark::Yes, format!("done in {}", seconds(*took))),
+        },
         BenchPhase::Failed(_) => (Mark::Bad, "failed".to_owned()),
         BenchPhase::Cancelled => (Mark::Stopped, "cancelled".to_owned()),
     };
@@ -64,6 +70,11 @@ fn title<'a>(scene: &Scene<'a>, bench: &BenchView) -> Row<'a> {
     row.over_border()
 }
 
+/// The figures of a test that is over and of which requests failed.
+fn failed(bench: &BenchView) -> Option<&Report> {
+    bench.report.as_ref().filter(|report| report.failures > 0)
+}
+
 /// The rows, the ones that matter most first: as many as fit are drawn.
 fn rows<'a>(scene: &Scene<'a>, bench: &'a BenchView, width: u16) -> Vec<Row<'a>> {
     let look = scene.look;
@@ -71,6 +82,11 @@ fn rows<'a>(scene: &Scene<'a>, bench: &'a BenchView, width: u16) -> Vec<Row<'a>>
     if let BenchPhase::Failed(why) = &bench.phase {
         let mut row = Row::new();
         row.put(0, format!("✗ {why}"), look.bad());
+        rows.push(row);
+    }
+    if let Some(commonest) = failed(bench).and_then(Report::commonest) {
+        let mut row = Row::new();
+        row.put(0, format!("✗ {commonest}"), look.bad());
         rows.push(row);
     }
     rows.push(output(scene, bench));
@@ -108,13 +124,17 @@ fn label(name: &str) -> String {
 fn progress<'a>(scene: &Scene<'a>, bench: &'a BenchView) -> Row<'a> {
     let look = scene.look;
     let total = bench.profile.requests;
-    let done = bench.live.successes() + bench.live.failures();
+    // Once it is over, what failed is no progress.
+    let (done, word) = match failed(bench) {
+        Some(report) => (report.successes, " succeeded"),
+        None => (bench.live.successes() + bench.live.failures(), ""),
+    };
     let mut row = Row::new();
     row.put(0, label("requests"), look.label());
     #[expect(clippy::cast_precision_loss, reason = "a share for a bar")]
     let share = done as f64 / f64::from(total.max(1));
     row.bar(2, share, look.bar(), (8, 30));
-    row.put(0, format!("{done}/{total}"), look.strong());
+    row.put(0, format!("{done}/{total}{word}"), look.strong());
     if bench.warmup < bench.profile.warmup && bench.running() {
         row.put(
             1,
@@ -125,7 +145,8 @@ fn progress<'a>(scene: &Scene<'a>, bench: &'a BenchView) -> Row<'a> {
     let failed = bench.live.failures();
     let style = if failed > 0 { look.bad() } else { look.dim() };
     row.put(if failed > 0 { 0 } else { 3 }, format!("failed {failed}"), style);
-    if let Some(error) = bench.records.iter().rev().find_map(|r| r.error.as_deref()) {
+    let newest = || bench.records.iter().rev().find_map(|r| r.error.as_deref());
+    if let (true, Some(error)) = (bench.report.is_none(), newest()) {
         row.put(2, error, look.bad());
     }
     row
@@ -150,6 +171,10 @@ fn output<'a>(scene: &Scene<'a>, bench: &BenchView) -> Row<'a> {
     }
     if matches!(bench.phase, BenchPhase::Done(_)) {
         row.put(1, things(tokens(bench), "token"), look.text());
+        if let Some(report) = failed(bench).filter(|r| r.successes > 0) {
+            let good = format!("of the {} that succeeded", things(report.successes, "request"));
+            row.put(0, good, look.warn());
+        }
         if let Some(counted) = bench.tally.and_then(|t| t.server_tokens) {
             row.put(1, format!("server counted {}", count(counted)), look.text());
         }

@@ -437,6 +437,7 @@ fn bench_pane() {
     let mut done = with(32);
     let mut failed = with(5);
     let mut errors = with(5);
+    let mut partly = with(5);
     let mut cancelled = with(5);
     if let Some(bench) = &mut cancelled.bench {
         bench.cancelled = true;
@@ -460,10 +461,31 @@ fn bench_pane() {
         ),
         (&mut failed, vec![BenchEvent::Failed("the tunnel is gone".into())]),
         (&mut errors, vec![BenchEvent::Request(broken_request())]),
+        (
+            &mut partly,
+            vec![
+                BenchEvent::Request(broken_request()),
+                BenchEvent::Request(broken_request()),
+                BenchEvent::Done {
+                    duration: Duration::from_secs(14),
+                },
+            ],
+        ),
     ] {
         if let Some(bench) = &mut state.bench {
             events.into_iter().for_each(|e| bench.take(e));
         }
+    }
+    for size in [(120, 40), (80, 24)] {
+        let pane = shot(&partly, &LogWindows::default(), size).pane(Pane::Bench);
+        for part in [
+            "✗ 2 of 7 requests failed",
+            "✗ 2 x EngineDeadError",
+            "of the 5 requests that succeeded",
+        ] {
+            assert!(pane.contains(part), "{part}\n{pane}");
+        }
+        assert!(!pane.contains('✓'), "{pane}");
     }
     snapshot(
         Pane::Bench,
@@ -473,6 +495,7 @@ fn bench_pane() {
             bare("half way", with(17)),
             bare("done", done),
             bare("a request failed", errors),
+            bare("done, and requests failed", partly.clone()),
             bare("failed", failed),
             bare("cancelled", cancelled),
         ],

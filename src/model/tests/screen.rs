@@ -1,5 +1,6 @@
 //! What keys do.
 
+use crate::domain::bench::{BenchEvent, RequestRecord};
 use crate::domain::logs::LogSource;
 
 use super::*;
@@ -140,4 +141,53 @@ fn a_plan_that_wants_a_variable_which_is_not_set_is_refused_before_its_first_ste
     state.unset = vec![(from, "the variable MY_HF is not set here".to_owned())];
     assert_eq!(refused(&mut state, Action::Head), 1);
     assert_eq!(refused(&mut state, Action::StopAll), 0, "stopping wants no token");
+}
+
+#[test]
+fn a_test_whose_requests_failed_is_news_when_it_ends_and_one_that_the_operator_ended_is_none() {
+    let record = |error: Option<&str>| {
+        EventKind::Bench(BenchEvent::Request(RequestRecord {
+            index: 0,
+            sent: Duration::ZERO,
+            chunks: Vec::new(),
+            output_tokens: 0,
+            counted_by_server: true,
+            prompt_tokens: None,
+            error: error.map(str::to_owned),
+        }))
+    };
+    let done = || {
+        let duration = Duration::from_secs(6);
+        EventKind::Bench(BenchEvent::Done { duration })
+    };
+    let failed = || EventKind::Bench(BenchEvent::Failed("the tunnel is gone".into()));
+    let cases = [
+        (vec![record(None), done()], false, None),
+        (
+            vec![record(None), record(Some("gone")), done()],
+            false,
+            Some("1 of 2 requests failed: 1 x gone"),
+        ),
+        (
+            vec![failed()],
+            false,
+            Some("the throughput test failed: the tunnel is gone"),
+        ),
+        (vec![failed()], true, None),
+    ];
+    for (events, cancels, want) in cases {
+        let mut told = Told::serving(Options::default());
+        told.healthy(200, 1.0);
+        told.wants(Intent::Bench);
+        told.wants(Intent::Confirm);
+        if cancels {
+            told.wants(Intent::Bench);
+        }
+        for event in events {
+            told.at(300, Source::Bench, event);
+        }
+        let news = told.0.notices.iter().filter(|n| n.source == Source::Bench);
+        let news: Vec<&str> = news.map(|n| n.text.as_str()).collect();
+        assert_eq!(news, Vec::from_iter(want));
+    }
 }
