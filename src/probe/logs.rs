@@ -100,6 +100,7 @@ impl NotThere {
         let why = match why {
             "missing" => "there is no such file",
             "folder" => "it is a folder",
+            "device" => "it is a device",
             "closed" => "the login may not read it",
             _ => "it can't be read",
         };

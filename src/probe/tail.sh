@@ -1,6 +1,6 @@
 # Prints "@@ from BYTE FILE REST [WHY]", then REST bytes that an earlier file still held, then follows a file from that byte on, until another file has
 # taken its place or it was cut. FILE is the file's inode; WHY stands there when bytes are missing: cut or anew.
-# As long as there is nothing to read, it says "@@ none WHY WORDS": WHY is missing, folder or closed (the login may not read it), WORDS are those of ls.
+# As long as there is nothing to read, it says "@@ none WHY WORDS": WHY is missing, folder, device or closed (the login may not read it), WORDS are those of ls.
 # $1 the file, $2 the byte to go on at, or - for the file's last part, $3 how long that part is, $4 the inode that the byte belongs to, or -.
 path=$1
 case $path in
@@ -46,6 +46,8 @@ while :; do
     why=missing
   elif [ -d "$file" ]; then
     why=folder
+  elif [ -c "$file" ] || [ -b "$file" ]; then
+    why=device
   elif [ ! -r "$file" ]; then
     why=closed
   else

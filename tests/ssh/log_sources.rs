@@ -139,6 +139,41 @@ async fn a_command_that_is_not_found_is_said_to_be_so_once_in_the_shells_words()
 }
 
 #[tokio::test]
+async fn a_command_that_printed_a_log_is_its_source_however_it_ended() {
+    for end in ["exit 3", "kill -9 $$"] {
+        let place = Place::new();
+        let line = format!("echo one; {end}");
+        let mut node = place.start(LogPlace::Command(line.clone())).await;
+        let follows = LogSource::Follows { what: line, of: 1 };
+        assert_eq!(source(&mut node).await, follows);
+        let mut ends = 0;
+        let other = node.tells("its second end", |kind| match kind {
+            EventKind::LogSource(other) => Some(Some(other)),
+            EventKind::CommandDone(done) if done.stdout.is_empty() => {
+                ends += 1;
+                (ends == 2).then_some(None)
+            }
+            _ => None,
+        });
+        assert_eq!(other.await, None, "{end}");
+        place.end(node).await;
+    }
+}
+
+#[tokio::test]
+async fn a_device_is_no_log() {
+    let place = Place::new();
+    let mut node = place.start(LogPlace::File("/dev/null".into())).await;
+    let told = source(&mut node).await;
+    assert!(
+        matches!(&told, LogSource::Absent { why, .. } if why == "it is a device"),
+        "{told:?}"
+    );
+    assert_eq!(lines(&node).iter().filter(|l| !l.starts_with('…')).count(), 0);
+    place.end(node).await;
+}
+
+#[tokio::test]
 async fn a_command_that_goes_on_is_followed_though_it_says_nothing() {
     let place = Place::new();
     let mut node = place.start(LogPlace::Command("exec sleep 1013".into())).await;
