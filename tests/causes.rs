@@ -5,10 +5,11 @@ mod told;
 
 use bringup::diagnose::{Confidence, Kind};
 use bringup::domain::container::ContainerState;
-use bringup::domain::event::EventKind;
+use bringup::domain::event::{EventKind, Facts};
 use bringup::domain::link::LinkState;
-use bringup::domain::serving::{Health, ServerFacts};
+use bringup::domain::serving::{Health, ServeFacts, ServerFacts};
 use bringup::domain::{NodeId, Stamp};
+use bringup::plan::StepKind;
 
 use told::{HEAD, Told, WORKER, member};
 
@@ -546,6 +547,66 @@ fn what_a_failed_command_prints_is_evidence_of_its_step() {
     let cause = cause.expect("a cause");
     assert_eq!(cause.rule.as_deref(), Some("nvidia-runtime-missing"));
     assert_eq!(cause.node, Some(HEAD));
+}
+
+#[test]
+fn a_server_of_ours_with_another_model_takes_no_port() {
+    for listener in [None, Some("c1")] {
+        let mut told = Told::new();
+        told.up();
+        let cause = told.failed_wait(StepKind::Serve, HEAD, |told, ms| {
+            told.container(ms, HEAD, ContainerState::Running);
+            told.serves(ms);
+            told.listens(ms, listener);
+            told.server(ms, ServerFacts::Health(Health::Ok));
+            told.server(ms, ServerFacts::Models(Ok(vec!["other".into()])));
+        });
+        assert_eq!(
+            cause.expect("a cause").text,
+            "the server has another model than the configured one: /v1/models names other, not Qwen/Qwen3.5-122B-A10B-FP8"
+        );
+        let rules: Vec<_> = told.causes().into_iter().map(|c| c.rule).collect();
+        assert_eq!(rules, [Some("wrong-model".to_owned())]);
+    }
+}
+
+#[test]
+fn a_port_that_others_hold_is_taken() {
+    for (listener, who) in [
+        (None, "another process"),
+        (Some("0123456789abcdef"), "container 0123456789ab"),
+    ] {
+        let mut told = Told::new();
+        told.up();
+        let cause = told.failed_wait(StepKind::Serve, HEAD, |told, ms| {
+            told.container(ms, HEAD, ContainerState::Running);
+            told.at(ms, HEAD, EventKind::Facts(Facts::Serve(ServeFacts::default())));
+            told.listens(ms, listener);
+            told.server(ms, ServerFacts::Health(Health::Ok));
+            told.server(ms, ServerFacts::Models(Ok(vec!["other".into()])));
+        });
+        let wanted = format!("a port that is needed on spark-1 is taken: {who} listens at *:8000");
+        assert_eq!(cause.expect("a cause").text, wanted);
+    }
+}
+
+#[test]
+fn a_container_of_ours_that_ended_while_it_joined_has_ended_and_takes_no_name() {
+    let mut told = Told::new();
+    told.up();
+    let cause = told.failed_wait(StepKind::Join, WORKER, |told, ms| {
+        let state = match ms {
+            ..10_000 => ContainerState::Running,
+            _ => ContainerState::Exited { code: 1, oom: false },
+        };
+        told.container(ms, WORKER, state);
+    });
+    assert_eq!(
+        cause.expect("a cause").text,
+        "the container vllm-qwen35 of spark-2 has ended: exit code 1"
+    );
+    let rules: Vec<_> = told.causes().into_iter().map(|c| c.rule).collect();
+    assert_eq!(rules, [Some("container-ended".to_owned())]);
 }
 
 #[test]

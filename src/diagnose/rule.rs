@@ -165,6 +165,8 @@ pub enum FactName {
     ImageMissing,
     /// A step found the fabric address on no interface, or on another one.
     FabricAddressMissing,
+    /// A step waited for a server that has another model.
+    WrongModel,
     /// A node on which the container ran is silent or out of reach.
     NodeNotAnswering,
     /// A node was a member of Ray and is none any more.
@@ -189,7 +191,8 @@ impl FactName {
             | Self::VersionsDiffer
             | Self::ImagesDiffer
             | Self::ImageMissing
-            | Self::FabricAddressMissing => true,
+            | Self::FabricAddressMissing
+            | Self::WrongModel => true,
             Self::RayAddressDiffers
             | Self::GpusTooFew
             | Self::MemoryFloor
@@ -216,6 +219,7 @@ impl FactName {
             | Self::ImagesDiffer
             | Self::ImageMissing
             | Self::FabricAddressMissing
+            | Self::WrongModel
             | Self::NodeNotAnswering
             | Self::WorkerLeft
             | Self::ContainerKilled

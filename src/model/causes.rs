@@ -14,7 +14,7 @@ use crate::domain::sign::Sign;
 use crate::domain::step::Failure;
 use crate::domain::time::human;
 use crate::domain::{NodeId, Now, Reading, Stamp, StepId};
-use crate::plan::{Condition, StepKind, StepState, explain, judge};
+use crate::plan::{Condition, Machine, StepKind, StepState, explain, judge, ours};
 
 use super::run;
 use super::schedule::{HEALTH_EVERY, every, ray_every};
@@ -87,7 +87,12 @@ pub(super) fn step_failed(state: &mut State, id: StepId, failure: &Failure) {
         return;
     };
     let node = step.node.unwrap_or_else(|| state.config.head());
-    let facts: Vec<Fact> = step.before.iter().filter_map(|c| unmet(state, c)).collect();
+    let began = state.run.as_ref().is_some_and(Machine::began);
+    let unmet = step.before.iter().filter(|c| !own_doing(state, c, began));
+    let mut facts: Vec<Fact> = unmet.filter_map(|c| unmet_fact(state, c)).collect();
+    if began && step.broken_by.contains(&Condition::WrongModel) {
+        facts.extend(wrong_model(state));
+    }
     let signs = read_output(
         &state.config,
         state.evidence.rules(),
@@ -99,7 +104,7 @@ pub(super) fn step_failed(state: &mut State, id: StepId, failure: &Failure) {
 }
 
 /// The fact that a condition which does not hold is.
-fn unmet(state: &State, condition: &Condition) -> Option<Fact> {
+fn unmet_fact(state: &State, condition: &Condition) -> Option<Fact> {
     let name = match condition {
         Condition::PortFree(..) => FactName::PortTaken,
         Condition::NameFree(..) => FactName::NameTaken,
@@ -131,6 +136,56 @@ fn unmet(state: &State, condition: &Condition) -> Option<Fact> {
         Verdict::Fails { seen, .. } => Some(fact(name, condition.node(), seen)),
         Verdict::Holds | Verdict::Unknown(_) => None,
     }
+}
+
+/// Whether a condition of a step does not hold by what we have done ourselves: the step itself once it has begun, or an earlier start.
+fn own_doing(state: &State, condition: &Condition, began: bool) -> bool {
+    if let Condition::PortFree(node, port) = condition {
+        return own_listeners(state, *node, *port);
+    }
+    if let Condition::NameFree(node, _) = condition {
+        let own = own_container(state, *node).is_some_and(|c| ours(&state.config, c));
+        // That it has ended, and how, says more than that it has the name.
+        let ended = containers(state, *node).iter().any(|judged| match judged {
+            Judged::So(fact) => matches!(fact.name, FactName::ContainerKilled | FactName::ContainerEnded),
+            Judged::Not(..) => false,
+        });
+        return own && (began || ended || holds(state, &Condition::StartUnderWay(*node)));
+    }
+    false
+}
+
+/// Whether all that listens on a port of a node is in our own container there. Where the login may not see whose a socket is, it is that of the server or
+/// of Ray that is seen in our container.
+fn own_listeners(state: &State, node: NodeId, port: u16) -> bool {
+    let Some(sockets) = state.observed.node(node).and_then(|n| n.sockets.value()) else {
+        return false;
+    };
+    let runs = holds(state, &Condition::ContainerRuns(node));
+    let own = own_container(state, node).filter(|_| runs).map(|c| c.id.as_str());
+    let meant = if port == state.config.serve.port {
+        holds(state, &Condition::ServeUnderWay)
+    } else {
+        runs
+    };
+    sockets.on_port(port).all(|l| match (&l.container, l.pid) {
+        (Some(id), _) => own == Some(id.as_str()),
+        (None, None) => meant,
+        (None, Some(_)) => false,
+    })
+}
+
+/// Whether a condition holds by what was seen last.
+fn holds(state: &State, condition: &Condition) -> bool {
+    judge(condition, &state.observed, &state.config, Stamp(0)).holds()
+}
+
+/// The fact that the server which a step waited for has another model.
+fn wrong_model(state: &State) -> Option<Fact> {
+    let condition = Condition::WrongModel;
+    let (seen, wanted) = explain(&condition, &state.observed, &state.config);
+    let seen = format!("{seen}, not {wanted}");
+    holds(state, &condition).then(|| fact(FactName::WrongModel, None, seen))
 }
 
 /// A container that was not seen before: what the one before it said is about that one.

@@ -18,8 +18,8 @@ mod want;
 pub mod way;
 
 pub use condition::Condition;
-pub(crate) use judge::stray_of;
 pub use judge::{explain, judge};
+pub(crate) use judge::{ours, stray_of};
 pub use machine::{Do, Machine, Progress};
 pub use make::make;
 pub use script::script;

@@ -17,12 +17,13 @@ use bringup::domain::intent::{Action, Intent};
 use bringup::domain::link::LinkState;
 use bringup::domain::ray::{RayFacts, RayNode, RayVia};
 use bringup::domain::serving::{Health, ServeFacts, ServeProcess, ServerFacts, TokenProof};
+use bringup::domain::sockets::{Listener, SocketFacts};
 use bringup::domain::{NodeId, Now, Role, Source, Stamp, StepId, Wall};
 use bringup::engine::grammar;
 use bringup::log::{Decoder, Line, LineEdit, Stream};
 use bringup::model::state::ServingState;
 use bringup::model::{Options, State, update};
-use bringup::plan::{Plan, PlannedCommand, Step, StepKind};
+use bringup::plan::{Condition, Plan, PlannedCommand, Step, StepKind, StepState};
 use bringup::report;
 
 pub const HEAD: NodeId = NodeId(0);
@@ -130,16 +131,7 @@ impl Told {
             self.at(0, node, EventKind::Link(LinkState::Up));
             self.container(0, node, ContainerState::Running);
         }
-        let process = ServeProcess {
-            pid: 7,
-            mark: None,
-            command: "vllm serve".into(),
-            up_seconds: Some(1),
-        };
-        let serve = ServeFacts {
-            processes: vec![process],
-        };
-        self.at(0, HEAD, EventKind::Facts(Facts::Serve(serve)));
+        self.serves(0);
         self.server(0, ServerFacts::Health(Health::Refused));
     }
 
@@ -220,6 +212,90 @@ impl Told {
         };
         self.server(ms, ServerFacts::Token(Ok(proof)));
         assert_eq!(self.state.server.state.word(), "ready");
+    }
+
+    /// A run of one step on a node that only waits: `see` tells what is seen at each moment, until the step has failed; the cause that is shown beside it.
+    pub fn failed_wait(&mut self, kind: StepKind, node: NodeId, see: impl Fn(&mut Self, u64)) -> Option<Cause> {
+        let name = self.state.config.container.name.clone();
+        let (before, under_way, after, broken) = match kind {
+            StepKind::Serve => (
+                Condition::PortFree(node, self.state.config.serve.port),
+                Condition::ServeUnderWay,
+                Condition::ModelListed,
+                Condition::WrongModel,
+            ),
+            _ => (
+                Condition::NameFree(node, name),
+                Condition::StartUnderWay(node),
+                Condition::RayMember(node),
+                Condition::StartLost(node),
+            ),
+        };
+        let step = Step {
+            id: StepId(0),
+            title: "wait".into(),
+            kind,
+            node: Some(node),
+            before: vec![before],
+            under_way: vec![under_way],
+            commands: Vec::new(),
+            after: vec![after],
+            broken_by: vec![broken],
+            settle: Duration::ZERO,
+            limit: Duration::from_secs(3_600),
+            finally: Vec::new(),
+            evidence: Vec::new(),
+            stall: None,
+        };
+        self.state.plan = Some(Plan {
+            action: Action::Up,
+            steps: vec![step],
+            refusals: Vec::new(),
+            notes: Vec::new(),
+        });
+        self.event(1_000, Source::Operator, EventKind::Intent(Intent::Confirm));
+        for ms in (2_000..120_000).step_by(1_000) {
+            see(self, ms);
+            self.event(ms + 1, Source::Clock, EventKind::Tick);
+            if self.failed() {
+                break;
+            }
+        }
+        assert!(self.failed(), "the step goes on: {:#?}", self.state.run);
+        self.state.step_cause(StepId(0))
+    }
+
+    fn failed(&self) -> bool {
+        let run = self.state.run.as_ref().expect("a run");
+        matches!(run.steps()[0].state, StepState::Failed(_))
+    }
+
+    /// What listens on the port of the model server, as far as the login may see it.
+    pub fn listens(&mut self, ms: u64, container: Option<&str>) {
+        let listener = Listener {
+            address: "*".into(),
+            port: self.state.config.serve.port,
+            pid: None,
+            container: container.map(str::to_owned),
+        };
+        let facts = SocketFacts {
+            listeners: vec![listener],
+        };
+        self.at(ms, HEAD, EventKind::Facts(Facts::Sockets(facts)));
+    }
+
+    /// A model server runs in the head's container.
+    pub fn serves(&mut self, ms: u64) {
+        let process = ServeProcess {
+            pid: 7,
+            mark: None,
+            command: "vllm serve".into(),
+            up_seconds: Some(1),
+        };
+        let serve = ServeFacts {
+            processes: vec![process],
+        };
+        self.at(ms, HEAD, EventKind::Facts(Facts::Serve(serve)));
     }
 
     /// A run that starts the head, whose command fails with this on stderr; the cause that is shown beside the step.

@@ -31,6 +31,7 @@ fn every_fact_has_one_rule() {
         F::ImagesDiffer,
         F::ImageMissing,
         F::FabricAddressMissing,
+        F::WrongModel,
         F::NodeNotAnswering,
         F::WorkerLeft,
         F::ContainerKilled,

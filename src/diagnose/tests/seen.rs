@@ -269,7 +269,7 @@ pub(super) const SEEN: &[(Place, &str, &str, &str)] = &[
         Place::Output,
         "docker: Error response from daemon: Conflict. The container name \"/vllm-qwen35\" is already in use by container \"8fcb2a9a1234567890\". You have to remove (or rename) that container to be able to reuse that name.",
         "name-taken",
-        "the name vllm-qwen35 is taken by another container of spark-1: 8fcb2a9a1234",
+        "a container of spark-1 has the name vllm-qwen35 already: 8fcb2a9a1234",
     ),
     (
         Place::HeadLog,

@@ -168,7 +168,7 @@ impl<'a> Ctx<'a> {
 }
 
 /// Whether a container belongs to this configuration: by label for the `vllm-ray` engine, by name for what the user's script starts.
-pub(super) fn ours(config: &Config, container: &Container) -> bool {
+pub(crate) fn ours(config: &Config, container: &Container) -> bool {
     match config.engine {
         Engine::VllmRay(_) => container.ours.as_ref().is_some_and(|l| l.cluster == config.cluster),
         Engine::Script(_) => container.name == config.container.name,

@@ -252,6 +252,12 @@ impl Machine {
         &self.steps
     }
 
+    /// Whether the step that runs, or that ran last, has run something or watched what ran already. One that failed before has only looked.
+    #[must_use]
+    pub fn began(&self) -> bool {
+        self.touched
+    }
+
     /// The step that runs; `None` when the run is over.
     #[must_use]
     pub fn current(&self) -> Option<&Step> {
