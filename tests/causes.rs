@@ -610,6 +610,24 @@ fn a_container_of_ours_that_ended_while_it_joined_has_ended_and_takes_no_name() 
 }
 
 #[test]
+fn a_line_of_evidence_comes_once_whichever_way_it_was_read() {
+    let mut told = Told::new();
+    let line = "2026-11-29 17:00:02,001 ERROR ValueError: Malformed host:";
+    let cause = told.failed_head(&[line]).expect("a cause");
+    assert_eq!(cause.evidence.len(), 1);
+    told.line(HEAD, 2, "2026-11-29 17:00:02,001 \x20ERROR ValueError: Malformed host:");
+    told.line(HEAD, 3, "ValueError: Malformed host: another");
+    let texts: Vec<_> = told.causes()[0].evidence.iter().map(|l| l.text.clone()).collect();
+    assert_eq!(
+        texts,
+        [
+            "2026-11-29 17:00:02,001  ERROR ValueError: Malformed host:",
+            "ValueError: Malformed host: another"
+        ]
+    );
+}
+
+#[test]
 fn status_carries_the_causes() {
     let mut told = Told::new();
     told.line(WORKER, 10, MEMORY_KILL);

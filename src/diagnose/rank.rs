@@ -241,6 +241,17 @@ impl<'a> Group<'a> {
         }
     }
 
+    /// The first lines, each once: a log and a command's output may both hold one, with other spaces in it.
+    fn evidence(&self) -> Vec<Line> {
+        let mut kept: Vec<Line> = Vec::new();
+        for line in self.lines() {
+            if kept.len() < LINES && !kept.iter().any(|k| same(&k.text, &line.text)) {
+                kept.push(line);
+            }
+        }
+        kept
+    }
+
     fn lines(&self) -> impl Iterator<Item = Line> {
         let lines = self
             .entries
@@ -251,6 +262,11 @@ impl<'a> Group<'a> {
             text: text.clone(),
         })
     }
+}
+
+/// Whether two lines are the same but for the spaces in them.
+fn same(one: &str, other: &str) -> bool {
+    one.split_whitespace().eq(other.split_whitespace())
 }
 
 /// By group: what it follows from. No group follows from itself, over however many others.
@@ -323,7 +339,7 @@ fn cause(group: &Group<'_>, groups: &[Group<'_>], config: &Config) -> Cause {
         over: group.over(),
         confidence,
         note,
-        evidence: group.lines().take(LINES).collect(),
+        evidence: group.evidence(),
         times: group.entries.iter().map(|e| e.times).max().unwrap_or(1),
         echoes: Vec::new(),
         fix: rule.and_then(|r| r.fix.as_ref()).map(fill),

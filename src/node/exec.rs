@@ -6,7 +6,7 @@ use crate::domain::command::{Command, Exit, Output};
 use crate::domain::event::{CommandDone, CommandStart, EventKind, Purpose};
 use crate::domain::time::millis;
 use crate::domain::{NodeId, RunId, Source};
-use crate::log::Masker;
+use crate::log::{Masker, plain};
 use crate::ssh::Session;
 
 use super::feed::Feed;
@@ -76,14 +76,13 @@ fn not_started(why: &str) -> Output {
     }
 }
 
-/// The last lines of an output, without control characters, masked and cut.
+/// The last lines of an output, without escape sequences and control characters, masked and cut.
 pub(super) fn told(text: &str, masker: &Masker) -> Vec<String> {
     let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
     let skip = lines.len().saturating_sub(TOLD_LINES);
-    let clean = |l: &&str| -> String { l.chars().filter(|c| !c.is_control()).collect() };
     // A secret that is cut is no longer found.
     let cut = |l: &str| -> String { l.chars().take(TOLD_CHARS).collect() };
-    lines.iter().skip(skip).map(|l| cut(&masker.text(&clean(l)))).collect()
+    lines.iter().skip(skip).map(|l| cut(&masker.text(&plain(l)))).collect()
 }
 
 #[cfg(test)]

@@ -116,9 +116,7 @@ async fn once(setup: &NodeSetup, session: &Session, told: &Told<'_>) -> (Exit, S
             following.wait().await
         }
     };
-    let text = setup.masker.text(&String::from_utf8_lossy(&said)).into_owned();
-    let clean = |line: &str| line.chars().filter(|c| !c.is_control()).collect::<String>();
-    let lines: Vec<String> = text.lines().map(clean).filter(|l| !l.trim().is_empty()).collect();
+    let lines = super::exec::told(&String::from_utf8_lossy(&said), &setup.masker);
     let last = lines.last().map(|l| format!(": {l}")).unwrap_or_default();
     let done = CommandDone {
         run,
