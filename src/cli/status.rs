@@ -120,7 +120,7 @@ fn text(state: &State) -> String {
             .value()
             .filter(|_| !containers.stale(now, every(state, id, Subject::Containers)));
         let container = match containers.map(|c| c.named(&config.container.name)) {
-            Some(Some(c)) => format!("{} {:?}", c.name, c.state).to_lowercase(),
+            Some(Some(c)) => format!("{} {}", c.name, c.state.words()),
             Some(None) => format!("no container {}", config.container.name),
             None => {
                 let why = why(state, id, &seen.containers);
@@ -431,6 +431,41 @@ mod tests {
             "; last: spark-1 does not answer",
         ] {
             assert!(text.contains(part), "{part}\n{text}");
+        }
+    }
+
+    #[test]
+    fn a_container_that_ended_is_told_in_words() {
+        use crate::domain::container::{Container, ContainerFacts, ContainerState};
+        let mut state = all_up(false);
+        let name = state.config.container.name.clone();
+        let mut said = |container_state| {
+            let container = Container {
+                id: "c0ffee".into(),
+                name: name.clone(),
+                image: "i".into(),
+                state: container_state,
+                started_at: None,
+                up_seconds: None,
+                restarts: 0,
+                ours: None,
+                labels: std::collections::BTreeMap::new(),
+                pid: None,
+            };
+            let containers = vec![container];
+            state.observed.nodes[0].containers = Reading::known(ContainerFacts { containers }, state.now.stamp);
+            text(&state)
+        };
+        let exited = |code, oom| ContainerState::Exited { code, oom };
+        for (container_state, words) in [
+            (exited(137, false), "exited, code 137"),
+            (exited(137, true), "exited, code 137, out of memory"),
+            (ContainerState::Created, "created, not started"),
+            (ContainerState::Running, "running"),
+            (ContainerState::Other("dead".into()), "dead"),
+        ] {
+            let text = said(container_state);
+            assert!(text.contains(&format!(" {name} {words}, Ray ")), "{words}\n{text}");
         }
     }
 

@@ -77,6 +77,22 @@ pub enum ContainerState {
     Other(String),
 }
 
+impl ContainerState {
+    /// In words, such as "exited, code 137, out of memory".
+    #[must_use]
+    pub fn words(&self) -> String {
+        match self {
+            Self::Created => "created, not started".to_owned(),
+            Self::Running => "running".to_owned(),
+            Self::Paused => "paused".to_owned(),
+            Self::Restarting => "restarting".to_owned(),
+            Self::Exited { code, oom: false } => format!("exited, code {code}"),
+            Self::Exited { code, oom: true } => format!("exited, code {code}, out of memory"),
+            Self::Other(word) => word.clone(),
+        }
+    }
+}
+
 /// Keys of the labels that our containers carry.
 pub mod label {
     /// Name of the cluster.
