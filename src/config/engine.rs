@@ -118,7 +118,7 @@ fn vllm_ray(r: &mut Reader<'_>, mut s: Section<'_>) -> VllmRay {
 fn script(r: &mut Reader<'_>, mut s: Section<'_>, wanted: bool) -> Option<Script> {
     let path = s.text(r, "path");
     let path = if wanted {
-        s.require(r, "path", path, "path = \"./spark-vllm-qwen35.sh\"")
+        s.require(r, "path", path, "path = \"./SCRIPT.sh\"")
     } else {
         path
     };
@@ -184,7 +184,12 @@ fn arguments(r: &mut Reader<'_>, s: &mut Section<'_>, key: &'static str, own: &[
 /// Reads `[container]`.
 pub(super) fn container(r: &mut Reader<'_>, mut s: Section<'_>) -> Option<Container> {
     let image = s.text_by(r, "image", words::word);
-    let image = s.require(r, "image", image, "image = \"hellohal2064/vllm-qwen3.5-gb10\"");
+    let image = s.require(
+        r,
+        "image",
+        image,
+        "image = \"ORG/IMAGE:TAG\", one that holds vLLM and Ray",
+    );
     let name = s.text_by(r, "name", words::container_name);
     let name = s.require(r, "name", name, "name = \"vllm\"");
     let docker = s.text_by(r, "docker", words::program);

@@ -97,7 +97,7 @@ pub(super) fn login(
             direct: false,
         });
     }
-    let example = format!("{host_key} = \"10.1.230.180\", or alias = \"NAME\" for a host of your ssh_config");
+    let example = format!("{host_key} = \"HOST\", or alias = \"NAME\" for a host of your ssh_config");
     let host = s.require(r, host_key, host, &example)?;
     let written = host_word(&host.value).ok()?;
     let twice = [

@@ -22,6 +22,9 @@ const JUMP: &str = "jump";
 /// What `login` can be: with a key of the operator's, or of the jump host's.
 const LOGINS: [&str; 2] = ["own", JUMP];
 
+/// What stands for a missing fabric address: any address that could be named here may be another node's.
+const FABRIC: &str = "fabric_address = \"IP\", the address at which the other nodes reach this one";
+
 /// A node as far as it could be read.
 struct Draft {
     name: Option<At<String>>,
@@ -81,7 +84,7 @@ pub(super) fn nodes(r: &mut Reader<'_>, root: &mut Section<'_>, defaults: &Defau
 
 fn draft(r: &mut Reader<'_>, mut s: Section<'_>, defaults: &Defaults, hops: &[At<String>]) -> Draft {
     let name = s.text_by(r, "name", words::name);
-    let name = s.require(r, "name", name, "name = \"spark-1\"");
+    let name = s.require(r, "name", name, "name = \"NAME\", another for each node");
     let role = s.text_by(r, "role", |t| role_word(t).map(|_| ()));
     let role = s.require(r, "role", role, "role = \"head\" or role = \"worker\"");
     let login = login(r, &mut s, defaults, "address");
@@ -90,7 +93,7 @@ fn draft(r: &mut Reader<'_>, mut s: Section<'_>, defaults: &Defaults, hops: &[At
     let via_hop = way(r, "node.via", via.as_ref(), last, hops);
     let relayed = relayed(r, &mut s, via_hop);
     let fabric = s.text_by(r, "fabric_address", |t| fabric_word(t).map(|_| ()));
-    let fabric = s.require(r, "fabric_address", fabric, "fabric_address = \"192.168.200.12\"");
+    let fabric = s.require(r, "fabric_address", fabric, FABRIC);
     let hcas = s.texts(r, "hcas").unwrap_or_default();
     for hca in &hcas {
         if let Err(wrong) = words::device(&hca.value) {
@@ -171,7 +174,7 @@ fn fabric_word(text: &str) -> Result<IpAddr, words::Wrong> {
     let usable = address.filter(|a| !a.is_unspecified() && !a.is_multicast());
     usable.ok_or_else(|| words::Wrong {
         what: format!("`{text}` is no address of a node"),
-        fix: "write the address itself, without port or prefix length, such as \"192.168.200.12\"".to_owned(),
+        fix: "write the IP address alone, without port or prefix length".to_owned(),
     })
 }
 

@@ -154,7 +154,7 @@ fn secret(r: &mut Reader<'_>, s: &mut Section<'_>, variable: &'static str, file:
 
 fn serve(r: &mut Reader<'_>, mut s: Section<'_>, nodes: &[Node], engine: Option<&Engine>) -> Option<Serve> {
     let model = s.text_by(r, "model", words::word);
-    let model = s.require(r, "model", model, "model = \"Qwen/Qwen3.5-122B-A10B-FP8\"");
+    let model = s.require(r, "model", model, "model = \"ORG/NAME\"");
     let served_name = s.text_by(r, "served_name", words::word).map(|t| t.value);
     let port = s.port(r, "port").unwrap_or(SERVE_PORT);
     if engine.is_some_and(|e| [e.ray_port(), e.dashboard_port()].contains(&port)) {

@@ -1,6 +1,6 @@
 //! Where to log in, as `ssh` and its `-J` take it: `[user@]host[:port]`.
 
-use std::net::Ipv6Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// A host with what was written around it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,6 +67,9 @@ pub fn parse(text: &str) -> Result<Address, BadAddress> {
         None => None,
         Some(port) => Some(read_port(port).ok_or_else(|| bad(format!("`{port}` in `{text}` is no port")))?),
     };
+    if is_four_numbers(host) && host.parse::<Ipv4Addr>().is_err() {
+        return Err(bad(format!("`{host}` is four numbers and no IPv4 address")));
+    }
     if !is_ipv6(host) && !is_name(host) {
         return Err(bad(format!("`{text}` is no host name and no address")));
     }
@@ -90,6 +93,12 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && !text.starts_with('-') && text.chars().all(|c| c.is_alphanumeric() || "_.-".contains(c))
 }
 
+/// Whether a text is written as an IPv4 address is. No host is named so, and a resolver would be asked for it in vain.
+fn is_four_numbers(text: &str) -> bool {
+    let number = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_digit());
+    text.split('.').count() == 4 && text.split('.').all(number)
+}
+
 fn is_user(text: &str) -> bool {
     !text.is_empty()
         && !text.starts_with('-')
@@ -111,6 +120,10 @@ mod tests {
             ("10.1.230.180", None, "10.1.230.180", None),
             ("spark-1.local", None, "spark-1.local", None),
             ("bücher.example", None, "bücher.example", None),
+            ("1.2.3.com", None, "1.2.3.com", None),
+            ("10.1.230.180.nip", None, "10.1.230.180.nip", None),
+            ("255.255.255.254", None, "255.255.255.254", None),
+            ("spark.300", None, "spark.300", None),
             ("host_1", None, "host_1", None),
             ("aurora@spark", Some("aurora"), "spark", None),
             ("a@b@spark", None, "", None),
@@ -141,6 +154,14 @@ mod tests {
     fn what_is_wrong_is_said_with_what_to_write() {
         let cases = [
             ("", "`` is no host name and no address"),
+            (
+                "192.168.200.300",
+                "`192.168.200.300` is four numbers and no IPv4 address",
+            ),
+            (
+                "aurora@10.1.2.999:22",
+                "`10.1.2.999` is four numbers and no IPv4 address",
+            ),
             ("a b", "`a b` is no host name and no address"),
             ("-oProxyCommand=x", "`-oProxyCommand=x` is no host name and no address"),
             ("[-x]:22", "`[-x]:22` is no host name and no address"),
