@@ -329,6 +329,17 @@ fn a_failed_step_shows_the_first_cause_beside_it() {
         assert!(text.contains(part), "{part}\n{}", drawn.text());
     }
     assert_role(&drawn, "cause    Ray", "bad");
+    // Where not all of it fits, the step that failed, the cause and the cure are what is seen first.
+    let low = shot(&state, &Default::default(), (80, 24)).text();
+    assert!(low.contains("j k scroll"), "{low}");
+    for part in [
+        "start the head on spark-1  failed",
+        "cause    Ray on spark-1 took",
+        "fix: Ray must be",
+        "on spark-1: docker logs",
+    ] {
+        assert!(low.contains(part), "{part}\n{low}");
+    }
 }
 
 #[test]

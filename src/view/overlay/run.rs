@@ -322,17 +322,29 @@ fn waits(scene: &Scene<'_>, status: &StepStatus, width: u16, detail: Detail) -> 
     lines
 }
 
-/// What failed, in few lines, so that what was seen and what to do stay in sight.
+/// What failed, in few lines. The cause and what to do about it come first, so that they are in sight where not all of it fits.
 fn failed(scene: &Scene<'_>, step: &Step, failure: &Failure, width: u16) -> Vec<Line> {
     let look = scene.look;
-    let mut lines = short(&failure.what, INDENT, width, look.bad());
+    let mut lines = Vec::new();
     let known = scene.state.step_cause(step.id);
+    let fix = known.as_ref().and_then(|c| c.fix.as_ref()).or(failure.fix.as_ref());
+    let mut cure = Vec::new();
+    for text in fix.into_iter().flat_map(|f| f.lines()) {
+        cure.extend(broken(&format!("fix: {text}"), INDENT, width, look.good()));
+    }
+    if let Some(text) = known.as_ref().and_then(|c| cause::command(scene.state, c)) {
+        cure.extend(broken(&text, INDENT, width, look.good()));
+    }
     if let Some(known) = &known {
         let headline = format!("cause    {}", cause::headline(scene.state, known, scene.now));
         lines.extend(broken(&headline, INDENT, width, look.bad()));
         if let Some(note) = &known.note {
             lines.extend(broken(&format!("         {note}"), INDENT, width, look.warn()));
         }
+        lines.append(&mut cure);
+    }
+    lines.extend(short(&failure.what, INDENT, width, look.bad()));
+    if let Some(known) = &known {
         for text in cause::evidence(scene.state, known) {
             // What the command itself has printed stands below.
             if !failure.lines.iter().any(|line| text.ends_with(line.trim())) {
@@ -348,15 +360,10 @@ fn failed(scene: &Scene<'_>, step: &Step, failure: &Failure, width: u16) -> Vec<
             lines.extend(short(&format!("{name:<9}{text}"), INDENT, width, look.text()));
         }
     }
+    // Without a known cause, what was seen is the nearest to one.
+    lines.append(&mut cure);
     for text in &failure.lines {
         lines.extend(short(&format!("| {text}"), INDENT, width, look.text()));
-    }
-    let fix = known.as_ref().and_then(|c| c.fix.as_ref()).or(failure.fix.as_ref());
-    for text in fix.into_iter().flat_map(|f| f.lines()) {
-        lines.extend(broken(&format!("fix: {text}"), INDENT, width, look.good()));
-    }
-    if let Some(text) = known.as_ref().and_then(|c| cause::command(scene.state, c)) {
-        lines.extend(broken(&text, INDENT, width, look.good()));
     }
     lines
 }
