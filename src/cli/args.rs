@@ -123,7 +123,7 @@ pub struct Demo {
     /// How much faster than real the cluster is; at 1 the model loads in about a minute
     #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = speed)]
     pub speed: f64,
-    /// Run only the cluster: print the path of a config for it, and stay until Ctrl-C
+    /// Run only the cluster: print the path of a config for it and a line that kills a container of it, and stay until Ctrl-C
     #[arg(long)]
     pub serve_only: bool,
     /// Do the whole job without a terminal and write pictures of it, for the manual, into a directory

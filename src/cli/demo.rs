@@ -6,6 +6,7 @@ use color_eyre::eyre::{Result, WrapErr};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::config::{self, Config};
+use crate::domain::command::quote_all;
 use crate::sim;
 
 use super::args::{Args, Demo};
@@ -66,10 +67,65 @@ async fn stay(cluster: &sim::Cluster) -> Result<Exit> {
         return Ok(Exit::Failed);
     }
     out::say("the demo cluster runs until Ctrl-C; in another terminal: bringup --config PATH status");
+    if let Some(line) = read(cluster).ok().as_ref().and_then(kill) {
+        out::say(&format!(
+            "to see trouble, kill a container of it (docker stop works too): {line}"
+        ));
+    }
     tokio::select! {
         // Ctrl-C is how this command ends when all is well.
         _ = interrupt.recv() => Ok(Exit::Done),
         _ = terminate.recv() => Ok(Exit::Terminated),
         _ = hangup.recv() => Ok(Exit::Terminated),
+    }
+}
+
+/// The line that logs in to the last node with the demo's own key and kills its container, as an operator would by hand.
+fn kill(config: &Config) -> Option<String> {
+    let gate = &config.ssh.jump.first()?.login;
+    let node = config.nodes.last()?;
+    let (user, port) = (gate.user.as_deref()?, gate.port?);
+    let key = gate.keys.first()?;
+    let known = format!("UserKnownHostsFile={}", config.ssh.known_hosts.first()?);
+    let ssh = ["ssh", "-F", "none", "-i", key, "-o", &known];
+    let (port, outer) = (port.to_string(), format!("{user}@{}", gate.host));
+    let way = [&ssh[..], &["-p", &port, "-W", "%h:%p", &outer]].concat();
+    let way = format!("ProxyCommand={}", quote_all(&way));
+    let inner = format!("{user}@{}", node.login.host);
+    let line = [
+        &ssh[..],
+        &["-o", &way, &inner, "docker", "kill", &config.container.name],
+    ]
+    .concat();
+    Some(quote_all(&line))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_that_makes_trouble_goes_through_the_gate_with_the_demos_key() {
+        let text = "[cluster]\nname = \"demo\"\n[ssh]\nuser = \"aurora\"\nkeys = [\"/tmp/a b/key\"]\nknown_hosts = [\"/tmp/a b/known\"]\n\
+                    [[ssh.jump]]\nhost = \"127.0.0.1\"\nport = 4022\n\
+                    [[node]]\nname = \"a\"\nrole = \"head\"\naddress = \"10.0.0.1\"\nfabric_address = \"10.0.0.1\"\n\
+                    [[node]]\nname = \"b\"\nrole = \"worker\"\naddress = \"10.0.0.2\"\nfabric_address = \"10.0.0.2\"\n\
+                    [engine]\nkind = \"vllm-ray\"\n[container]\nimage = \"i\"\nname = \"vllm\"\n[serve]\nmodel = \"m\"\n";
+        let config = config::parse(text, "demo").unwrap();
+        let words = shlex::split(&kill(&config).unwrap()).unwrap();
+        let same = [
+            "ssh",
+            "-F",
+            "none",
+            "-i",
+            "/tmp/a b/key",
+            "-o",
+            "UserKnownHostsFile=/tmp/a b/known",
+        ];
+        assert_eq!(words[..7], same);
+        assert_eq!(words[9..], ["aurora@10.0.0.2", "docker", "kill", "vllm"]);
+        let way = shlex::split(words[8].strip_prefix("ProxyCommand=").unwrap()).unwrap();
+        assert_eq!(way[..7], same);
+        assert_eq!(way[7..], ["-p", "4022", "-W", "%h:%p", "aurora@127.0.0.1"]);
     }
 }
