@@ -69,6 +69,10 @@ fn signals_end_it_with_their_codes() {
         up(&term);
         term.signal(signal);
         assert_eq!(term.end(), code, "{signal}");
+        term.wait("what became of the demo cluster", |s| {
+            s.contents().contains("the demo cluster ended with this console")
+        });
+        assert!(term.screen(|s| !s.contents().contains("left running")), "{signal}");
         term.assert_whole();
     }
 }

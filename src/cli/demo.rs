@@ -37,7 +37,7 @@ pub(super) async fn demo(args: &Args, demo: &Demo) -> Result<Exit> {
 
 async fn console(args: &Args, cluster: &sim::Cluster) -> Result<Exit> {
     match read(cluster) {
-        Ok(config) => start::console_on(args, config).await,
+        Ok(config) => start::console_on(args, config, out::Cluster::Ends).await,
         Err(exit) => Ok(exit),
     }
 }

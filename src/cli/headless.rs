@@ -142,7 +142,8 @@ impl Headless {
         }
         let left = self.console.shutdown().await;
         tell(&left);
-        out::left(&left, matches!(exit, Exit::Interrupted | Exit::Terminated));
+        let broken_off = matches!(exit, Exit::Interrupted | Exit::Terminated);
+        out::left(&left, broken_off, out::Cluster::Stays);
         exit
     }
 

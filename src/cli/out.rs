@@ -47,15 +47,31 @@ pub(super) fn error(text: &str) {
     say(&format!("bringup: {text}"));
 }
 
+/// What becomes of a cluster when the console leaves it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cluster {
+    /// It is on hosts of its own and goes on.
+    Stays,
+    /// It is the demo's, which lives in this program and ends with it.
+    Ends,
+}
+
 /// Says what became of step commands that were in flight when the console left, and, where a job was broken off, what goes on without it.
-pub(super) fn left(left: &Left, broken_off: bool) {
-    for command in &left.cut_short {
-        say(&format!(
-            "ended there as the console left; what it had started may go on, so look before you go on: {command}"
-        ));
-    }
-    if broken_off {
-        left.goes_on.iter().for_each(|line| say(line));
+pub(super) fn left(left: &Left, broken_off: bool, cluster: Cluster) {
+    told(left, broken_off, cluster).iter().for_each(|line| say(line));
+}
+
+/// The lines of [`left`].
+fn told(left: &Left, broken_off: bool, cluster: Cluster) -> Vec<String> {
+    let goes_on = left.goes_on.iter().filter(|_| broken_off).cloned();
+    let cut_short = left.cut_short.iter().map(|command| {
+        format!("ended there as the console left; what it had started may go on, so look before you go on: {command}")
+    });
+    let all: Vec<String> = cut_short.chain(goes_on).collect();
+    match cluster {
+        Cluster::Stays => all,
+        Cluster::Ends if all.is_empty() => all,
+        Cluster::Ends => vec!["the demo cluster ended with this console: nothing of it goes on".to_owned()],
     }
 }
 
@@ -89,11 +105,33 @@ fn visible(text: &str) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
-    use super::visible;
+    use super::{Cluster, Left, told, visible};
 
     #[test]
     fn nothing_that_is_printed_acts_on_the_terminal() {
         assert_eq!(visible("a\x1b]0;b\x07\r\u{9b}2Jc\n\td"), "a]0;b2Jc\n\td");
         assert_eq!(visible("plain\ntext"), "plain\ntext");
+    }
+
+    #[test]
+    fn of_a_cluster_that_ends_with_the_program_nothing_is_said_to_go_on() {
+        let left = |cut_short: &[&str]| Left {
+            cut_short: cut_short.iter().map(|c| (*c).to_owned()).collect(),
+            mid_run: true,
+            goes_on: vec!["left running on spark-1: container x".to_owned()],
+        };
+        let ended = ["the demo cluster ended with this console: nothing of it goes on"];
+        assert_eq!(told(&left(&[]), true, Cluster::Ends), ended);
+        assert_eq!(told(&left(&["docker run x on spark-1"]), false, Cluster::Ends), ended);
+        assert_eq!(
+            told(&left(&[]), false, Cluster::Ends),
+            [""; 0],
+            "nothing was broken off"
+        );
+        assert_eq!(
+            told(&left(&[]), true, Cluster::Stays),
+            ["left running on spark-1: container x"]
+        );
+        assert_eq!(told(&left(&["docker run x on spark-1"]), true, Cluster::Stays).len(), 2);
     }
 }

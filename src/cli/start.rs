@@ -13,6 +13,7 @@ use crate::model::Options;
 
 use super::args::Args;
 use super::exit::Exit;
+use super::out::Cluster;
 use super::{logfile, out, paths, rules};
 
 /// Longest configuration, in bytes.
@@ -120,14 +121,14 @@ pub(super) async fn console(args: &Args) -> Result<Exit> {
         Ok(config) => config,
         Err(exit) => return Ok(exit),
     };
-    console_on(args, config).await
+    console_on(args, config, Cluster::Stays).await
 }
 
-/// Opens the console on a configuration.
+/// Opens the console on a configuration, of a cluster that stays when the console leaves or ends with it.
 ///
 /// # Errors
 /// See [`open`], and what the terminal refuses.
-pub(super) async fn console_on(args: &Args, config: Config) -> Result<Exit> {
+pub(super) async fn console_on(args: &Args, config: Config, cluster: Cluster) -> Result<Exit> {
     if !app::present() {
         out::error("the console needs a terminal; without one there are `bringup status`, `up`, `down` and `bench`");
         return Ok(Exit::Usage);
@@ -138,7 +139,7 @@ pub(super) async fn console_on(args: &Args, config: Config) -> Result<Exit> {
     };
     let _log = logfile::start(&args.log_level);
     let ended = app::run_console(open(args, config, false).await?, theme).await?;
-    out::left(&ended.left, ended.left.mid_run || ended.how != How::Quit);
+    out::left(&ended.left, ended.left.mid_run || ended.how != How::Quit, cluster);
     Ok(match ended.how {
         How::Quit => Exit::Done,
         How::Interrupted => Exit::Interrupted,
