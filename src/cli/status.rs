@@ -351,8 +351,14 @@ fn serving(state: &State) -> Option<String> {
         .value()
         .filter(|_| !metrics.stale(state.now.stamp, METRICS_EVERY))?;
     let figures = &server.figures;
-    let times = |name: &str, q: Option<&Quantiles>| q.map(|q| format!("{name} p50 {} p95 {}", q.p50, q.p95));
-    let lately = [times("TTFT", figures.ttft.value()), times("ITL", figures.itl.value())];
+    let times = |name: &str, one: &str, q: &Quantiles| match q.few(one) {
+        Some(few) => format!("{name} p50 {} {few}", q.p50),
+        None => format!("{name} p50 {} p95 {}", q.p50, q.p95),
+    };
+    let lately = [
+        figures.ttft.value().map(|q| times("TTFT", "request", q)),
+        figures.itl.value().map(|q| times("ITL", "token", q)),
+    ];
     let lately: Vec<String> = lately.into_iter().flatten().collect();
     let span = figures.span.as_secs();
     let lately = (!lately.is_empty()).then(|| format!("in the last {span} s {}", lately.join(", ")));
@@ -566,6 +572,11 @@ mod tests {
         state.server.figures.span = std::time::Duration::from_secs(60);
         let line = "27.1 tok/s generated, in the last 60 s TTFT p50 132 ms p95 >80.00 s, 2 running";
         assert_eq!(serving(&state).as_deref(), Some(line));
+        for (count, of) in [(1.0, "1 request"), (4.0, "4 requests")] {
+            state.server.figures.ttft = Reading::known(Quantiles { p50, p95, count }, at);
+            let line = format!("27.1 tok/s generated, in the last 60 s TTFT p50 132 ms of {of}, 2 running");
+            assert_eq!(serving(&state), Some(line));
+        }
         state.now.stamp.0 += 60_000;
         assert_eq!(serving(&state), None);
     }

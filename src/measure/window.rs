@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::domain::count::amount;
 use crate::domain::histogram::Histogram;
 use crate::domain::serving::MetricsSample;
 use crate::domain::{Reading, Stamp};
@@ -16,6 +17,9 @@ pub const WINDOW: Duration = Duration::from_secs(60);
 
 /// Scrapes kept. One comes a second, so this holds more than the window; the oldest go first.
 pub const SCRAPES: usize = 128;
+
+/// Below so many there is no distribution: the 95th percentile of them is the longest, and the median hardly more than the bucket that it fell in.
+pub const FEW: f64 = 5.0;
 
 /// Why there is no figure where the server does not count such a thing.
 pub const NOT_EXPORTED: &str = "the server does not export it";
@@ -38,6 +42,14 @@ pub struct Quantiles {
     pub p95: Quantile,
     /// How many were counted.
     pub count: f64,
+}
+
+impl Quantiles {
+    /// How many there were, `of 1 request`, where they are too few ([`FEW`]) for their 95th percentile to say anything. `one` is what is counted.
+    #[must_use]
+    pub fn few(&self, one: &str) -> Option<String> {
+        (self.count < FEW).then(|| format!("of {}", amount(self.count, one)))
+    }
 }
 
 /// How speculative decoding does.

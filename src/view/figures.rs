@@ -19,12 +19,12 @@ pub(super) fn times<'a>(scene: &Scene<'a>) -> Row<'a> {
     let mut row = Row::new();
     row.put(6, label("latency"), look.label());
     let readings = [
-        ("TTFT", (0, 3), &figures.ttft),
-        ("ITL", (1, 3), &figures.itl),
-        ("queue", (4, 5), &figures.queue),
+        (("TTFT", "request"), (0, 3), &figures.ttft),
+        (("ITL", "token"), (1, 3), &figures.itl),
+        (("queue", "request"), (4, 5), &figures.queue),
     ];
-    for (name, ranks, reading) in readings {
-        quantiles(scene, &mut row, name, ranks, reading);
+    for (names, ranks, reading) in readings {
+        quantiles(scene, &mut row, names, ranks, reading);
     }
     let reasons = readings.map(|(_, _, r)| r.reason());
     reason(scene, &mut row, &reasons);
@@ -34,11 +34,12 @@ pub(super) fn times<'a>(scene: &Scene<'a>) -> Row<'a> {
     row
 }
 
-/// Adds a time by its quantiles, each named: `TTFT p50 412 ms p95 1.24 s`. The second goes first where there is no room.
+/// Adds a time by its quantiles, each named: `TTFT p50 412 ms p95 1.24 s`. The second goes first where there is no room. Of few there is none, and their
+/// number stands with the first, wherever that does: `TTFT p50 175 ms of 1 request`.
 fn quantiles(
     scene: &Scene<'_>,
     row: &mut Row<'_>,
-    name: &'static str,
+    (name, one): (&'static str, &'static str),
     (rank, tail): (u8, u8),
     reading: &Reading<Quantiles>,
 ) {
@@ -47,8 +48,11 @@ fn quantiles(
     } else {
         name.to_owned()
     };
-    value(scene, row, (name, rank), reading, |q| q.p50.to_string());
-    if let Some(q) = reading.value() {
+    value(scene, row, (name, rank), reading, |q| match q.few(one) {
+        Some(few) => format!("{} {few}", q.p50),
+        None => q.p50.to_string(),
+    });
+    if let Some(q) = reading.value().filter(|q| q.few(one).is_none()) {
         let tone = Age::of(reading, METRICS_EVERY, scene.now.stamp).tone(scene.look, scene.look.text());
         let p95 = vec![
             Span::styled(" p95 ", scene.look.label()),

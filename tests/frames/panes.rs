@@ -18,8 +18,8 @@ use bringup::domain::serving::{Health, MetricsOf, MetricsSample, ServeFacts, Ser
 use bringup::domain::units::{Bytes, Percent};
 use bringup::domain::{NodeId, Now, Reading, Source, Stamp, When};
 use bringup::log::LogWindows;
-use bringup::measure::Figures;
-use bringup::measure::window::Acceptance;
+use bringup::measure::window::{Acceptance, Quantiles};
+use bringup::measure::{Figures, Quantile};
 use bringup::model::load::verdict::Verdict;
 use bringup::model::loading;
 use bringup::model::state::{LastError, Notice, ServingState, Unread};
@@ -425,6 +425,26 @@ fn server() {
             bare("stale", stale),
         ],
     );
+}
+
+#[test]
+fn a_time_of_few_requests_says_of_how_many_it_is() {
+    let mut state = ready(example());
+    let at = state.now.stamp;
+    let mut pane = |count, size| {
+        let (p50, p95) = (Quantile::At(0.175), Quantile::At(0.2425));
+        state.server.figures.ttft = Reading::known(Quantiles { p50, p95, count }, at);
+        shot(&state, &LogWindows::default(), size).pane(Pane::Serving)
+    };
+    for (count, size, want) in [
+        (1.0, (120, 40), "TTFT p50 175 ms of 1 request "),
+        (1.0, (80, 24), "TTFT p50 175 ms of 1 request "),
+        (4.0, (120, 40), "TTFT p50 175 ms of 4 requests "),
+        (5.0, (120, 40), "TTFT p50 175 ms p95 242 ms"),
+    ] {
+        let pane = pane(count, size);
+        assert!(pane.contains(want), "{want}\n{pane}");
+    }
 }
 
 #[test]
