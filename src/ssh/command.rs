@@ -141,6 +141,7 @@ impl Stop<'_> {
 /// # Errors
 /// Why there is none.
 async fn channel(link: &Arc<Link>, stop: &Stop<'_>) -> Result<(Channel<Msg>, Slot), String> {
+    let _asking = link.slots().ask();
     let mut refusals = Refusals::default();
     let mut pause = AFTER_REFUSAL;
     loop {

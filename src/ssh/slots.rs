@@ -21,7 +21,18 @@ pub(super) struct Slots {
     free: Arc<Semaphore>,
     /// How many the server is known to allow at most.
     allowed: AtomicUsize,
+    /// Requests under way, also those that pause between two tries.
+    asking: AtomicUsize,
     ends: Mutex<Ends>,
+}
+
+/// A request for a channel that is under way.
+pub(super) struct Asking(Arc<Slots>);
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        self.0.asking.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// Ends of channels so far.
@@ -71,6 +82,7 @@ impl Default for Slots {
         Self {
             free: Arc::new(Semaphore::new(SESSION_CHANNELS)),
             allowed: AtomicUsize::new(SESSION_CHANNELS),
+            asking: AtomicUsize::new(0),
             ends: Mutex::default(),
         }
     }
@@ -83,8 +95,17 @@ impl Slots {
         Some(self.slot(permit))
     }
 
-    /// A place, when one is free.
-    pub(super) fn try_take(self: &Arc<Self>) -> Option<Slot> {
+    /// A request begins; it is over when this goes.
+    pub(super) fn ask(self: &Arc<Self>) -> Asking {
+        self.asking.fetch_add(1, Ordering::Relaxed);
+        Asking(Arc::clone(self))
+    }
+
+    /// A place, when one is free that nobody asks for: one that is kept for later would keep them waiting for as long as it is kept.
+    pub(super) fn spare(self: &Arc<Self>) -> Option<Slot> {
+        if self.asking.load(Ordering::Relaxed) > 0 {
+            return None;
+        }
         let permit = Arc::clone(&self.free).try_acquire_owned().ok()?;
         Some(self.slot(permit))
     }
@@ -191,7 +212,7 @@ mod tests {
         assert_eq!(slots.allowed(), SESSION_CHANNELS, "one proves nothing");
         assert_eq!(refused(&slots, &mut refusals, || {}).await, Refusal::Full);
         assert_eq!(slots.allowed(), 2);
-        assert!(slots.try_take().is_none());
+        assert!(slots.spare().is_none());
     }
 
     #[tokio::test]
@@ -241,5 +262,14 @@ mod tests {
             assert_eq!(refused(&slots, &mut refusals, || {}).await, expected);
         }
         assert_eq!(slots.allowed(), 1);
+    }
+
+    #[tokio::test]
+    async fn no_place_is_kept_for_later_while_somebody_asks_for_one() {
+        let slots = Arc::new(Slots::default());
+        let asking = slots.ask();
+        assert!(slots.spare().is_none());
+        drop(asking);
+        assert!(slots.spare().is_some());
     }
 }

@@ -62,7 +62,7 @@ impl Spare {
 /// Opens the channel and keeps it until it is asked for, too old, or not wanted any more.
 async fn keep(link: Arc<Link>, exec: String, mut asked: oneshot::Receiver<oneshot::Sender<Ready>>) {
     // A command that waits for a place comes first.
-    let Some(slot) = link.slots().try_take() else { return };
+    let Some(slot) = link.slots().spare() else { return };
     let Ok((channel, slot)) = link.open_session(slot).await else {
         return;
     };
