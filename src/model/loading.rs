@@ -510,13 +510,15 @@ pub fn time_left(state: &State, judged: Option<&Judgement>, now: Stamp) -> Resul
         .bar
         .map_or(Duration::ZERO, |b| b.at.age(now).min(b.step().unwrap_or_default()));
     let rate = rate.map(|left| left.saturating_sub(under_way));
+    let over = load.map_or_else(Vec::new, |l| l.over(part.stage));
     let now = eta::Now {
+        over,
         stage: part.stage,
         took: part.since.and_then(When::sure).map(|since| now.since(since)),
         share: part.share.map(|(share, _)| share),
         rate,
     };
-    eta::eta(now, &state.earlier)
+    eta::eta(&now, &state.earlier)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a share for a bar")]

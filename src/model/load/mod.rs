@@ -152,6 +152,15 @@ fn files_in_all(name: &str) -> Option<usize> {
 }
 
 impl Load {
+    /// The stages before this one, with how long each took; those of which that is not known are left out.
+    #[must_use]
+    pub fn over(&self, stage: Stage) -> Vec<(Stage, Duration)> {
+        let next = self.entered.iter().skip(1);
+        let pairs = self.entered.iter().zip(next).filter(|((before, _), _)| *before < stage);
+        let took = pairs.filter_map(|((before, from), (_, to))| Some((*before, to.sure()?.since(from.sure()?))));
+        took.collect()
+    }
+
     /// Takes what a line says that was written then.
     pub fn line(&mut self, fact: LineFact, now: When) {
         match fact {
