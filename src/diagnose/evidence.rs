@@ -241,18 +241,22 @@ impl Evidence {
         self.nodes.entry(node).or_default().ahead = i64::try_from(ahead).unwrap_or(0);
     }
 
-    /// What the start was for has come true: what was said before it has kept nothing from it. Warnings stay.
-    pub fn came_true(&mut self, now: Now) {
-        self.true_at = Some(now.wall);
+    /// What the start was for had come true by then: what was said before has kept nothing from it. Warnings stay.
+    pub fn came_true(&mut self, at: Wall) {
+        self.true_at = Some(at);
         let rules = &self.rules;
-        let stays = |entry: &Entry| entry.rule.as_deref().is_some_and(|id| warns(rules, id));
+        let warning = |entry: &Entry| entry.rule.as_deref().is_some_and(|id| warns(rules, id));
         for node in self.nodes.values_mut() {
-            node.log.retain(stays);
-            node.output.clear();
+            let ahead = node.ahead;
+            node.log
+                .retain(|entry| warning(entry) || moment(entry, ahead).wall >= at);
+            node.output.retain(|entry| entry.read >= at);
             node.more = 0;
         }
-        self.facts
-            .retain(|(name, _), entry| entry.over.is_none() && !name.of_step());
+        self.facts.retain(|(name, _), entry| {
+            let step = name.of_step() && entry.read < at;
+            !step && entry.over.is_none_or(|over| over >= at)
+        });
     }
 
     /// Forgets everything: what was stopped on purpose has no cause.
@@ -290,16 +294,7 @@ impl Evidence {
     /// When a thing was first seen.
     pub(super) fn moment(&self, entry: &Entry) -> Moment {
         let ahead = entry.node.and_then(|n| self.nodes.get(&n)).map_or(0, |n| n.ahead);
-        match entry.written {
-            Some(written) => Moment {
-                wall: Wall(written.0.saturating_add_signed(ahead.saturating_neg())),
-                certain: true,
-            },
-            None => Moment {
-                wall: entry.read,
-                certain: !entry.found,
-            },
-        }
+        moment(entry, ahead)
     }
 
     fn number(&mut self) -> u64 {
@@ -418,6 +413,20 @@ impl Evidence {
             seq,
             over: None,
         });
+    }
+}
+
+/// When a thing was first seen, on a node whose clock is so far ahead.
+fn moment(entry: &Entry, ahead: i64) -> Moment {
+    match entry.written {
+        Some(written) => Moment {
+            wall: Wall(written.0.saturating_add_signed(ahead.saturating_neg())),
+            certain: true,
+        },
+        None => Moment {
+            wall: entry.read,
+            certain: !entry.found,
+        },
     }
 }
 

@@ -3,6 +3,7 @@
 mod given_up;
 mod life;
 mod rates;
+mod survived;
 
 use std::sync::Arc;
 use std::time::Duration;

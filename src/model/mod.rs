@@ -31,6 +31,7 @@ mod server;
 #[cfg(test)]
 mod serving_tests;
 pub mod state;
+mod survived;
 #[cfg(test)]
 mod tests;
 mod update;

@@ -18,6 +18,7 @@ use super::load::failures;
 use super::ray;
 use super::schedule::{HEALTH_EVERY, ray_every};
 use super::state::{ServerView, ServingState, State};
+use super::survived;
 use super::why::lost_since;
 
 /// HTTP's "service unavailable": a server that loads, or one that is broken.
@@ -51,6 +52,7 @@ pub(super) fn take(state: &mut State, answer: ServerFacts, at: Stamp) {
                 // What the next server counts does not follow on what this one did.
                 state.server.window.clear();
                 state.server.flow.forget();
+                state.server.counted = None;
                 state.token_failed = None;
                 state.token_asked = None;
             }
@@ -125,6 +127,10 @@ fn take_sample(view: &mut ServerView, before: &Reading<MetricsSample>, sample: &
         return;
     }
     let rate = |old: Option<f64>, new: Option<f64>| Some((new? - old?) / seconds).filter(|r| *r >= 0.0 && !reset);
+    let counts = |s: &MetricsSample| s.generation_tokens;
+    if !reset && counts(sample) > counts(old) {
+        view.counted = Some(old_at);
+    }
     view.generation = match rate(old.generation_tokens, sample.generation_tokens) {
         Some(r) => {
             view.generation_history.push(at, r);
@@ -151,6 +157,7 @@ fn forget_rates(view: &mut ServerView, why: &str) {
 pub(super) fn settle(state: &mut State, now: Stamp, effects: &mut Vec<Effect>) {
     let next = judge(state, now);
     if next == state.server.state {
+        survived::settle(state, now);
         return;
     }
     // A run tells how it ended itself.
@@ -163,7 +170,8 @@ pub(super) fn settle(state: &mut State, now: Stamp, effects: &mut Vec<Effect>) {
         ServingState::Answering | ServingState::Degraded(_) | ServingState::Unknown => state.awaited,
     };
     if next == ServingState::Ready {
-        state.evidence.came_true(state.now);
+        let before = state.server.state.clone();
+        survived::ready(state, &before);
     }
     if state.server.state == ServingState::Loading && next.answers() {
         let wall = state.now.wall;

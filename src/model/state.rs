@@ -93,6 +93,8 @@ pub struct State {
     pub(super) planned: Wall,
     /// The same of the runs of this console.
     pub(super) own: VecDeque<Wall>,
+    /// What was said to have failed before then has kept the server from nothing: it was ready after that.
+    pub(super) survived: Option<Stamp>,
     /// Why the first token of this start of the server failed.
     pub(super) token_failed: Option<String>,
     /// When a token was asked for last; `None` when none was since the server's start.
@@ -264,6 +266,8 @@ pub struct ServerView {
     pub figures: Figures,
     /// Whether its tokens flow.
     pub flow: Flow,
+    /// After which moment it has counted tokens for sure: the older one of the latest two scrapes between which their count rose.
+    pub(super) counted: Option<Stamp>,
 }
 
 /// Where the model server stands.
@@ -437,6 +441,7 @@ impl State {
             quit: Quit::No,
             planned: started.wall,
             own: VecDeque::new(),
+            survived: None,
             token_failed: None,
             token_asked: None,
             refused_since: None,

@@ -10,7 +10,7 @@ use crate::domain::{NodeId, Now, Reading, Source, Stamp, When};
 
 use super::state::{NOTICES, Notice, State, Watch};
 use super::when::when;
-use super::{causes, commands, facts, intents, life, logs, run, schedule, server, why};
+use super::{causes, commands, facts, intents, life, logs, run, schedule, server, survived, why};
 
 /// Takes one event. What must be done about it comes back in order.
 pub fn update(state: &mut State, event: Event) -> Vec<Effect> {
@@ -228,6 +228,9 @@ fn written_at(state: &mut State, node: NodeId, written: Written, now: Stamp) -> 
 
 /// Takes what a line says of a load.
 fn line(state: &mut State, node: NodeId, fact: LineFact, now: When) {
+    if survived::over(state, &fact, now) {
+        return;
+    }
     if fact == LineFact::NewStart && node == state.config.head() {
         // What the nodes held until now is not of this load.
         state.nodes.iter_mut().for_each(|view| view.trends.begin());

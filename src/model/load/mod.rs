@@ -231,6 +231,12 @@ impl Load {
         self.line_at = Some(at);
     }
 
+    /// A token came back then, or the server was ready for long after: what its log has called a failure before was none of this start.
+    pub fn survived(&mut self, at: Stamp) {
+        self.failures.retain(|(said, _)| said.stamp >= at);
+        self.gave_up = self.gave_up.take().filter(|word| word.said.0.stamp >= at);
+    }
+
     /// The server of this load is gone: no load is left. The failure lines stay, they may say why.
     pub fn ended(&mut self, in_peace: bool) {
         self.stage = None;
