@@ -13,7 +13,7 @@ use crate::domain::{NodeId, Source, Stamp};
 use crate::engine::grammar;
 use crate::log::{Decoder, Line, LineEdit, Masker, Span, Stream};
 use crate::probe::docker::no_such;
-use crate::probe::logs::{Follower, NotThere, Place, docker_says};
+use crate::probe::logs::{Follower, NotThere, Place, Speaker};
 use crate::probe::ray_logs::{Owner, Pieces};
 use crate::ssh::{self, Chunk};
 
@@ -22,12 +22,6 @@ use super::follow::{NodeLog, SharedLog};
 
 /// Findings that wait for room in the queue; when too many wait, the oldest bar goes first, then the newest failure line.
 const FINDINGS: usize = 256;
-
-/// What stands before Docker's own words about a log: they say nothing of the engine, and are no reason why it failed.
-const DOCKER: &str = "… Docker says: ";
-
-/// The same of the shell that runs a command of the user's own.
-const SHELL: &str = "… the shell says: ";
 
 /// What came of a run of a log's command that is no line of the log.
 #[derive(Debug, Default)]
@@ -291,12 +285,8 @@ impl<'a> Reader<'a> {
                     self.notice();
                     let told = self.follower.told_before(&line);
                     let line = self.masker.line(line);
-                    if docker_says(&line) {
-                        self.own_words(DOCKER, &line);
-                        continue;
-                    }
-                    if self.follower.shell_says(&line) {
-                        self.own_words(SHELL, &line);
+                    if let Some(who) = self.follower.speaker(&line) {
+                        self.own_words(who, &line);
                         continue;
                     }
                     self.heard.began |= matches!(self.follower.place(), Place::Container { .. });
@@ -308,7 +298,7 @@ impl<'a> Reader<'a> {
                 }
                 LineEdit::Live(stream, line) => {
                     let line = line.map(|l| self.masker.line(l));
-                    let line = line.filter(|l| !docker_says(l) && !self.follower.shell_says(l));
+                    let line = line.filter(|l| self.follower.speaker(l).is_none());
                     if let Some(line) = &line {
                         self.find(line);
                     }
@@ -319,16 +309,16 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Takes what Docker's client or the shell says itself: that the container is gone is told with how it ended, and what was said before is not said
-    /// again with each try.
-    fn own_words(&mut self, whose: &str, line: &Line) {
+    /// Takes what Docker's client or the shell says itself: it says nothing of the engine, and is no reason why that failed. That the container is gone
+    /// is told with how it ended, and what was said before is not said again with each try.
+    fn own_words(&mut self, who: Speaker, line: &Line) {
         let said = line.plain();
-        if whose == DOCKER && no_such(&said) {
+        if who == Speaker::Docker && no_such(&said) {
             self.heard.gone = true;
             return;
         }
         if self.words.as_ref() != Some(&said) {
-            self.say(&format!("{whose}{said}"));
+            self.say(&format!("… {} says: {said}", who.word()));
         }
         *self.words = Some(said.clone());
         self.heard.said = Some(said);

@@ -17,7 +17,6 @@ pub mod inside;
 pub mod logs;
 mod members;
 pub mod node;
-mod position;
 pub mod prometheus;
 pub mod ray;
 pub mod ray_logs;

@@ -1,6 +1,6 @@
 //! How far a followed file was read, over rotations.
 
-use super::logs::NotThere;
+use super::NotThere;
 
 /// Longest first line of an answer; of a longer one the beginning counts.
 const HEADER_BYTES: usize = 1024;
