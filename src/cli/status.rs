@@ -242,11 +242,17 @@ fn memory(state: &State, id: NodeId) -> String {
     let or_dash = |b: Option<Bytes>| b.map_or_else(|| "-".to_owned(), gib);
     let gpus = seen.gpus.value();
     let held = gpus.and_then(GpuFacts::held);
+    // What processes hold of a GPU's own memory is none of the host's.
+    let own = gpus.is_some_and(|g| !g.gpus.iter().any(|gpu| gpu.unified));
+    let of_it = if own {
+        String::new()
+    } else {
+        format!(", gpu-held {}", or_dash(held))
+    };
     let mut text = format!(
-        "    memory used {}/{} GiB, gpu-held {}, page cache {}, free {}",
+        "    memory used {}/{} GiB{of_it}, page cache {}, free {}",
         gib(m.used()),
         gib(m.total),
-        or_dash(held),
         or_dash(m.cached),
         or_dash(m.free)
     );
@@ -284,15 +290,27 @@ fn gpus(state: &State, id: NodeId) -> String {
         1 => (String::new(), "", ""),
         n => (format!("{n} x "), "busiest ", "warmest "),
     };
+    let expected = state.config.node(id).map_or(0, |node| node.gpus);
+    let fewer = facts
+        .fewer_than(expected)
+        .map_or_else(String::new, |_| format!(" of {expected} expected"));
     let mut text = format!(
-        "    {times}{}: {busiest}{}, {}, {warmest}{}",
+        "    {times}{}{fewer}: {busiest}{}, {}, {warmest}{}",
         first.name,
         number(most(|g| g.utilization.map(|p| p.0)), "%"),
         number(watts, "W"),
         number(most(|g| g.temperature.map(|t| t.0)), "C")
     );
     if let (Some(used), Some(total)) = (sum(|g| g.memory_used), sum(|g| g.memory_total)) {
-        let _ok = write!(text, ", memory {:.1}/{:.1} GiB", used.gib(), total.gib());
+        let held = facts
+            .held()
+            .map_or_else(|| "-".to_owned(), |held| format!("{:.1}", held.gib()));
+        let _ok = write!(
+            text,
+            ", memory {:.1}/{:.1} GiB, held by processes {held}",
+            used.gib(),
+            total.gib()
+        );
     }
     text.push('\n');
     text

@@ -49,6 +49,14 @@ impl GpuFacts {
         !self.gpus.is_empty() && self.gpus.iter().all(|gpu| gpu.unified)
     }
 
+    /// How many GPUs there are, when that is fewer than expected. `None` as well where one is split (MIG): nothing tells what counts as a GPU then.
+    #[must_use]
+    pub fn fewer_than(&self, expected: u32) -> Option<usize> {
+        let whole = self.gpus.iter().all(|gpu| gpu.slices.is_empty());
+        let all = self.gpus.len();
+        (whole && u32::try_from(all).is_ok_and(|n| n < expected)).then_some(all)
+    }
+
     /// The processes that compute; what only draws a screen is left out.
     pub fn computing(&self) -> impl Iterator<Item = &GpuProcess> {
         self.processes.iter().filter(|p| !p.draws)

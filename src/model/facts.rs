@@ -222,6 +222,10 @@ fn absent(state: &mut State, node: NodeId, subject: Subject, why: &str) {
         | Subject::Serve
         | Subject::Verb => {}
     }
+    // Ray is asked in the head's container: where none can be seen, it never is.
+    if subject == Subject::Containers && node == state.config.head() && !state.observed.ray.asked() {
+        state.observed.ray = Reading::absent(format!("the containers on the head are not known: {why}"));
+    }
     let Some(seen) = state.observed.nodes.get_mut(node.index()) else {
         return;
     };

@@ -28,7 +28,7 @@ pub fn refusal(text: &str, code: Option<u32>) -> Option<Problem> {
     let missing = code == Some(127) && !has("OCI runtime") || has("sudo: ") && has(": command not found");
     missing.then(|| {
         Problem::error("no docker program on the node")
-            .with_fix("install Docker, or name the program's path in the config (container.docker)")
+            .with_fix("install Docker there, or set container.docker to its path")
     })
 }
 

@@ -171,6 +171,13 @@ fn node() {
         gpus: (0..4).map(|i| h200(i, 12)).collect(),
         ..GpuFacts::default()
     });
+    let mut of_eight = example();
+    of_eight.nodes[0].gpus = 8;
+    let mut gone = loading(of_eight);
+    gone.observed.nodes[0].gpus = read(GpuFacts {
+        gpus: (0..7).map(|i| h200(i, 71)).collect(),
+        ..GpuFacts::default()
+    });
     let mut down = idle(example());
     down.observed.nodes[0] = Default::default();
     down.observed.nodes[0].link = refused();
@@ -187,6 +194,7 @@ fn node() {
             with_logs("one GPU of unified memory, loading", loading(example())),
             with_logs("eight GPUs", many),
             with_logs("four GPUs", four),
+            with_logs("seven of eight GPUs", gone),
             bare("refused", down),
             with_logs("container killed, load failed", dead),
             with_logs("silent and stale", stale),

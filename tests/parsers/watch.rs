@@ -98,6 +98,40 @@ impl Drop for Running {
     }
 }
 
+/// A node of two GPUs one of which has fallen off the bus: it is counted, and no tool lists it.
+const ONE_GONE: &str = r#"case $* in
+*--query-gpu*) what=gpus ;;
+*) what=apps ;;
+esac
+while :; do
+  if [ "$what" = gpus ]; then
+    echo '2, 1, 00000000:07:00.0, Disabled, NVIDIA H200, 98, 31812, 143771, 636.34, 52'
+  else
+    printf '\n==============NVSMI LOG==============\n\nTimestamp : now\nDriver Version : 580\nCUDA Version : 13\n\nAttached GPUs : 2\n'
+    printf 'GPU 00000000:07:00.0\n    Processes\n        Process ID : 1\n            Type : C\n            Name : a\n            Used GPU Memory : 31812 MiB\n\n'
+  fi
+  sleep 1
+done
+"#;
+
+#[test]
+fn the_processes_of_the_gpus_that_are_left_are_told_where_one_is_gone() {
+    each_shell(|_, shell| {
+        let folder = tempfile::tempdir().unwrap();
+        tool(folder.path(), "nvidia-smi", ONE_GONE);
+        let mut running = Running::start(shell, "docker", Duration::from_secs(10), folder.path());
+        running.until(|reading| {
+            reading.facts.iter().any(|fact| match fact {
+                Facts::Gpus(g) if g.processes_unknown.is_none() => {
+                    assert_eq!((g.gpus.len(), g.held()), (1, Some(Bytes::from_mib(31_812))), "{g:?}");
+                    true
+                }
+                _ => false,
+            })
+        });
+    });
+}
+
 #[test]
 fn the_stream_tells_of_every_subject_in_whole_records() {
     let id = "a".repeat(64);

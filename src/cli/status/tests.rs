@@ -240,7 +240,11 @@ fn gpus_are_one_line_a_node_and_what_is_wrong_with_them_another() {
     };
     let two = vec![h200(3.0, 52.0, Some(Watts(90.0))), h200(95.0, 40.0, None)];
     state.observed.nodes[0].gpus = Reading::known(of(two), state.now.stamp);
-    let line = "    2 x NVIDIA H200: busiest 95 %, - W, warmest 52 C, memory 40.0/280.0 GiB\n";
+    let line = "    2 x NVIDIA H200: busiest 95 %, - W, warmest 52 C, memory 40.0/280.0 GiB, held by processes 0.0\n";
+    assert_eq!(gpus(&state, id), line);
+    let three = EXAMPLE.replace("name = \"spark-1\"", "name = \"spark-1\"\ngpus = 3");
+    state.config = Arc::new(config::parse(&three, "config.example.toml").unwrap());
+    let line = line.replace("H200:", "H200 of 3 expected:");
     assert_eq!(gpus(&state, id), line);
     state.nodes[0].problems = vec![Problem::error("nvidia-smi lists 2 of the 3 GPUs")];
     assert!(text(&state).contains("  ! spark-1: nvidia-smi lists 2 of the 3 GPUs\n"));

@@ -217,6 +217,24 @@ fn membership_goes_with_the_heads_container() {
 }
 
 #[test]
+fn where_the_heads_containers_are_not_known_ray_is_not_waited_for() {
+    let mut told = Told::serving(Options::default());
+    let absent = |what| Facts::Absent {
+        what,
+        why: "no docker program on the node".into(),
+    };
+    told.node(100, NodeId(1), absent(Subject::Containers));
+    assert_eq!(told.0.observed.ray.reason(), Some("not asked yet"));
+    told.node(100, HEAD, absent(Subject::Containers));
+    let why = Some("the containers on the head are not known: no docker program on the node");
+    assert_eq!(told.0.observed.ray.reason(), why);
+    told.server(200, ServerFacts::Ray(Ok(RayFacts::default())));
+    assert!(told.0.observed.ray.value().is_some());
+    told.node(300, HEAD, absent(Subject::Containers));
+    assert!(told.0.observed.ray.value().is_some());
+}
+
+#[test]
 fn a_failed_probe_keeps_what_was_known_and_explains_what_was_not() {
     let mut told = Told::serving(Options::default());
     let why = "no answer in time".to_owned();

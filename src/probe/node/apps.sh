@@ -23,6 +23,11 @@ apps_read() {
         return
         ;;
       *'NVSMI LOG'*)
+        # A GPU that has fallen off the bus is counted and not listed: then the next look is what ends this one.
+        if [ "$seen" -gt 0 ] && [ "$attached" != 0 ]; then
+          apps 0
+          tell apps "$start" "$gpus_every"
+        fi
         clock
         start=$now
         processes=

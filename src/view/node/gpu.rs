@@ -34,7 +34,11 @@ pub(super) fn rows<'a>(scene: &Scene<'a>, id: NodeId) -> Vec<Row<'a>> {
         Some(facts) if facts.gpus.len() > 1 && facts.gpus.len() <= ROWS => {
             let age = Age::of(&seen.gpus, every(scene.state, id, Subject::Gpus), scene.now.stamp);
             let name = |g: &Gpu| format!("{:<9}", format!("gpu {}", g.index));
-            facts.gpus.iter().map(|g| one(scene.look, g, name(g), age)).collect()
+            let mut rows: Vec<Row<'a>> = facts.gpus.iter().map(|g| one(scene.look, g, name(g), age)).collect();
+            if let Some(last) = rows.last_mut() {
+                fewer(scene, id, facts, last);
+            }
+            rows
         }
         Some(_) | None => vec![single(scene, id, false)],
     }
@@ -65,6 +69,7 @@ fn single<'a>(scene: &Scene<'a>, id: NodeId, dense: bool) -> Row<'a> {
         }
         [gpu] => {
             row = one(look, gpu, name, age);
+            fewer(scene, id, facts, &mut row);
             if !dense {
                 history(scene, id, &mut row);
                 row.put(7, gpu.name.as_str(), look.dim());
@@ -72,11 +77,28 @@ fn single<'a>(scene: &Scene<'a>, id: NodeId, dense: bool) -> Row<'a> {
         }
         many => {
             row.put(0, name, look.label());
-            all(look, facts, many, age, &mut row);
+            if !fewer(scene, id, facts, &mut row) {
+                row.put(5, things(facts.gpus.len(), "GPU"), look.dim());
+            }
+            all(look, many, age, &mut row);
         }
     }
     age.note(look, &mut row);
     row
+}
+
+/// Says that the node has fewer GPUs than the configuration says, where that is so.
+fn fewer(scene: &Scene<'_>, id: NodeId, facts: &GpuFacts, row: &mut Row<'_>) -> bool {
+    let expected = scene.state.config.node(id).map_or(0, |node| node.gpus);
+    let Some(seen) = facts.fewer_than(expected) else {
+        return false;
+    };
+    row.put(
+        2,
+        format!("{seen} of {}", things(expected as usize, "GPU")),
+        scene.look.warn(),
+    );
+    true
 }
 
 fn one<'a>(look: &Look, gpu: &Gpu, name: String, age: Age) -> Row<'a> {
@@ -112,8 +134,7 @@ fn own_memory(look: &Look, used: Option<Bytes>, total: Bytes, age: Age, row: &mu
 }
 
 /// Several GPUs as sums, means and the warmest.
-fn all(look: &Look, facts: &GpuFacts, gpus: &[Gpu], age: Age, row: &mut Row<'_>) {
-    row.put(5, things(facts.gpus.len(), "GPU"), look.dim());
+fn all(look: &Look, gpus: &[Gpu], age: Age, row: &mut Row<'_>) {
     let sum = |of: fn(&Gpu) -> Option<Bytes>| {
         gpus.iter()
             .try_fold(Bytes(0), |sum, g| Some(Bytes(sum.0.saturating_add(of(g)?.0))))
