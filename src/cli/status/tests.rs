@@ -1,3 +1,5 @@
+//! What the plain status says, line by line.
+
 use std::sync::Arc;
 
 use crate::config::{self, EXAMPLE};
