@@ -41,6 +41,18 @@ pub(super) fn lines(state: &State) -> Vec<&(When, String)> {
     }
 }
 
+/// The last failure that a log tells of and that nothing followed, where nothing tells whether it is of the server that runs or of one before it: neither the
+/// line's age nor how long the server has run.
+pub(super) fn unsure(state: &State) -> Option<&str> {
+    let began = began(state);
+    let open = |said: &When| said.found && began.is_none_or(|began| !of(*said, began));
+    let gave_up = loads(state).find(|load| load.gave_up.as_ref().is_some_and(|word| open(&word.said.0)))?;
+    failures(std::iter::once(gave_up))
+        .into_iter()
+        .find(|(said, _)| open(said))
+        .map(|(_, text)| text.as_str())
+}
+
 fn loads(state: &State) -> impl Iterator<Item = &Load> {
     state.nodes.iter().map(|n| &n.load).filter(|l| !l.over)
 }

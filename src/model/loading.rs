@@ -17,6 +17,7 @@ use crate::domain::units::Bytes;
 use crate::domain::{NodeId, Stamp, When};
 use crate::plan::{StepKind, StepState};
 
+use super::given_up;
 use super::load::eta::{self, Eta};
 use super::load::trend::Trends;
 use super::load::verdict::{self, Case, Judgement, Verdict};
@@ -265,7 +266,8 @@ pub fn judge(state: &State, id: Option<NodeId>, now: Stamp) -> Option<Judgement>
     if of.stage == Stage::Ready || state.server.state.answers() {
         return None;
     }
-    let whole = verdict::judge(&case(state, None, &part(state, head)?, now), now);
+    let mut whole = verdict::judge(&case(state, None, &part(state, head)?, now), now);
+    doubt(state, &mut whole);
     let Some(id) = id.filter(|id| *id != head) else {
         return Some(whole);
     };
@@ -295,6 +297,18 @@ pub fn judge(state: &State, id: Option<NodeId>, now: Stamp) -> Option<Judgement>
         | Verdict::Stalled { .. }
         | Verdict::Silent { .. } => own,
     })
+}
+
+/// What keeps a load from being judged by what its log says: a failure of unknown age that nothing followed. It says what to look at.
+fn doubt(state: &State, whole: &mut Judgement) {
+    let Some(failure) = given_up::unsure(state).filter(|_| whole.verdict != Verdict::Progressing) else {
+        return;
+    };
+    whole.advice = Some(format!(
+        "its log ends with a failure, and nothing tells when that was written, by this server or by one before it: {failure}; \
+         read the log of {} before you wait",
+        state.config.node_name(state.config.head())
+    ));
 }
 
 /// When the load began that is under way: with the first line of its server, or with the last step of a run that started something, whichever came later.

@@ -186,3 +186,32 @@ fn a_worker_that_gave_up_ends_the_load_of_all() {
     console.look(40);
     assert_eq!(console.state.server.state, ServingState::Loading);
 }
+
+#[test]
+fn a_last_word_that_may_be_of_the_server_before_is_told_as_that() {
+    let backlog = Written {
+        by_node: None,
+        backlog: true,
+    };
+    let mut console = Console::comes(700, 0);
+    since(&mut console, 700, 20);
+    console.reads(700, LineFact::NewStart, backlog);
+    for fact in no_memory() {
+        console.reads(700, fact, backlog);
+    }
+    console.look(701);
+    assert_eq!(console.state.server.state, ServingState::Loading);
+    let judged = judge(&console.state, None, at(701)).unwrap();
+    assert!(matches!(judged.verdict, Verdict::Early { .. }), "{judged:?}");
+    assert_eq!(
+        judged.advice.unwrap(),
+        format!(
+            "its log ends with a failure, and nothing tells when that was written, by this server or by one before it: {NO_MEMORY}; \
+             read the log of spark-1 before you wait"
+        )
+    );
+    // What follows it says that the server goes on.
+    console.line(702, 702, LineFact::NewStart);
+    console.look(703);
+    assert_eq!(judge(&console.state, None, at(703)).unwrap().advice, None);
+}
