@@ -18,7 +18,7 @@ use crate::model::facts::memory_alarm;
 use crate::model::loading;
 use crate::model::ray::members::{self, Standing};
 use crate::model::ray::ranks::ranks;
-use crate::model::schedule::{METRICS_EVERY, every, ray_every};
+use crate::model::schedule::{HEALTH_EVERY, METRICS_EVERY, every, ray_every};
 use crate::model::state::ServingState;
 use crate::model::{self, State};
 use crate::report;
@@ -63,6 +63,12 @@ pub(super) async fn status(args: &Args, json: bool) -> Result<Exit> {
     if !matches!(waited, Waited::Signal(_)) && look_again(headless.console.state()) {
         waited = headless.until(SECOND_LOOK, |s| !look_again(s)).await;
     }
+    // A ready server beside a cause of a failure: one of the two is older.
+    if !matches!(waited, Waited::Signal(_)) && at_odds(headless.console.state()) {
+        let asked = headless.console.now().stamp;
+        let health = |s: &State| s.observed.server.health.at().is_some_and(|at| at > asked);
+        waited = headless.until(HEALTH_AGAIN, |s| !at_odds(s) || health(s)).await;
+    }
     let exit = match waited {
         Waited::Signal(exit) => exit,
         // What has not answered by now is shown as that.
@@ -77,6 +83,14 @@ pub(super) async fn status(args: &Args, json: bool) -> Result<Exit> {
         }
     };
     Ok(headless.leave(exit).await)
+}
+
+/// Longest wait of `status` for a second answer of /health: the time to the next question, and some for the answer.
+const HEALTH_AGAIN: Duration = HEALTH_EVERY.saturating_mul(2);
+
+/// Whether a server is ready by what it answered, and something says that it failed.
+fn at_odds(state: &State) -> bool {
+    verdict(state) == Exit::Done && state.first_cause().is_some()
 }
 
 fn verdict(state: &State) -> Exit {

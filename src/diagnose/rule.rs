@@ -175,6 +175,8 @@ pub enum FactName {
     ContainerKilled,
     /// The container ended with an exit code.
     ContainerEnded,
+    /// The container of a node that was a member of Ray was told to end, or taken away, while the head's runs.
+    ContainerStopped,
     /// Docker starts the container again and again.
     ContainerRestarts,
     /// /health answers with an error.
@@ -200,6 +202,7 @@ impl FactName {
             | Self::WorkerLeft
             | Self::ContainerKilled
             | Self::ContainerEnded
+            | Self::ContainerStopped
             | Self::ContainerRestarts
             | Self::HealthFails => false,
         }
@@ -224,6 +227,7 @@ impl FactName {
             | Self::WorkerLeft
             | Self::ContainerKilled
             | Self::ContainerEnded
+            | Self::ContainerStopped
             | Self::HealthFails => &["seen"],
         }
     }

@@ -9,6 +9,7 @@ use crate::domain::event::Subject;
 use crate::domain::link::{LinkErrorKind, LinkState};
 use crate::domain::load::Stage;
 use crate::domain::problem::{Problem, Verdict};
+use crate::domain::ray::RayNode;
 use crate::domain::serving::Health;
 use crate::domain::sign::Sign;
 use crate::domain::step::Failure;
@@ -18,7 +19,7 @@ use crate::plan::{Condition, Machine, StepKind, StepState, explain, judge, ours}
 
 use super::run;
 use super::schedule::{HEALTH_EVERY, every, ray_every};
-use super::state::{Started, State};
+use super::state::{ServingState, Started, State};
 
 /// Times that Docker may start a container anew before it is worth a warning.
 const RESTARTS: u32 = 3;
@@ -40,6 +41,13 @@ impl State {
     #[must_use]
     pub fn first_cause(&self) -> Option<Cause> {
         self.causes().into_iter().find(fails)
+    }
+
+    /// What to run for the cause of what is wrong with the server, where a command is known: what the screen offers to copy.
+    #[must_use]
+    pub fn cure(&self) -> Option<String> {
+        let wrong = matches!(self.server.state, ServingState::Degraded(_) | ServingState::Failed(_));
+        self.first_cause().filter(|_| wrong)?.command.map(|(_, line)| line)
     }
 
     /// The first cause of the step that failed: for a step on a node, one that is about such a step there.
@@ -277,6 +285,70 @@ fn own_container(state: &State, node: NodeId) -> Option<&Container> {
     containers.named(&state.config.container.name)
 }
 
+/// How the container of a worker is that does not run any more while the head's does; `None` where it runs, and where nobody knows. One that is not there
+/// counts only where it was seen: somebody's own worker may run outside of one.
+fn ended(state: &State, node: NodeId) -> Option<String> {
+    let runs = |id: NodeId| own_container(state, id).is_some_and(|c| c.state == ContainerState::Running);
+    if node == state.config.head() || !runs(state.config.head()) {
+        return None;
+    }
+    let seen = &state.observed.node(node)?.containers;
+    current(state, seen, every(state, node, Subject::Containers))?;
+    match own_container(state, node).map(|c| &c.state) {
+        Some(ContainerState::Exited { code, oom: false }) => Some(format!("exit code {code}")),
+        Some(ContainerState::Exited { code, oom: true }) => Some(format!("exit code {code}, out of memory")),
+        None => state
+            .containers
+            .contains_key(&node)
+            .then(|| "it is not there any more".to_owned()),
+        Some(
+            ContainerState::Created
+            | ContainerState::Running
+            | ContainerState::Paused
+            | ContainerState::Restarting
+            | ContainerState::Other(_),
+        ) => None,
+    }
+}
+
+/// The first worker without a container that runs, where the head's does: Ray learns of it later than Docker.
+pub(super) fn lost_container(state: &State) -> Option<String> {
+    let (config, container) = (&state.config, &state.config.container.name);
+    config.workers().find_map(|id| {
+        let how = ended(state, id).filter(|_| was_member(state, id) != Some(false))?;
+        Some(format!("{container} on {} does not run: {how}", config.node_name(id)))
+    })
+}
+
+/// Whether a worker that was a member of Ray has lost its container, and not by a failure of its own: somebody has told it to end, or has taken it away.
+/// `None` where nobody knows whether it was a member.
+fn stopped(state: &State, node: NodeId) -> Option<Judged> {
+    let told = match own_container(state, node).map(|c| &c.state) {
+        Some(ContainerState::Exited { code, oom }) => !oom && (*code == 0 || TOLD_TO_END.contains(code)),
+        Some(
+            ContainerState::Created
+            | ContainerState::Running
+            | ContainerState::Paused
+            | ContainerState::Restarting
+            | ContainerState::Other(_),
+        ) => false,
+        None => true,
+    };
+    let how = ended(state, node).filter(|_| told);
+    let was = how.is_none() || was_member(state, node)?;
+    Some(judged(FactName::ContainerStopped, node, how.filter(|_| was)))
+}
+
+/// Whether a node was a member of Ray in this life of the head; `None` where Ray is not known. Ray lists those that have died too.
+fn was_member(state: &State, node: NodeId) -> Option<bool> {
+    let address = &state.config.node(node)?.fabric_address;
+    let listed = |nodes: &[RayNode]| nodes.iter().any(|n| n.address == *address);
+    if state.joined.contains(&node) {
+        return Some(true);
+    }
+    state.observed.ray.value().map(|ray| listed(&ray.nodes))
+}
+
 /// A reading's value, if it is not too old to say how it is now.
 fn current<'a, T>(state: &State, reading: &'a Reading<T>, every: Duration) -> Option<&'a T> {
     reading.value().filter(|_| !reading.stale(state.now.stamp, every))
@@ -354,11 +426,13 @@ fn containers(state: &State, node: NodeId) -> Vec<Judged> {
         }),
         None => Judged::Not(FactName::ContainerRestarts, Some(node)),
     };
-    vec![
+    let mut all = vec![
         judged(FactName::ContainerKilled, node, killed),
         judged(FactName::ContainerEnded, node, ended),
         restarted,
-    ]
+    ];
+    all.extend(stopped(state, node));
+    all
 }
 
 /// Whether a host's memory is near its end.

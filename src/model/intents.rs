@@ -236,7 +236,8 @@ fn copy(state: &State, effects: &mut Vec<Effect>) {
     let text = match state.screen.mode {
         Mode::Plan => state.plan.as_ref().map(|p| plan::script(p, &state.config)),
         Mode::Run => run::fix(state),
-        Mode::Panes | Mode::Test | Mode::StopMenu | Mode::Commands | Mode::Help | Mode::Question => {
+        Mode::Panes => state.cure().or_else(|| Some(super::tunnel_line(&state.config))),
+        Mode::Test | Mode::StopMenu | Mode::Commands | Mode::Help | Mode::Question => {
             Some(super::tunnel_line(&state.config))
         }
     };

@@ -11,6 +11,7 @@ use crate::domain::time::seconds;
 use crate::domain::{Reading, Stamp, When};
 use crate::measure::Figures;
 
+use super::causes;
 use super::flow::Verdict;
 use super::given_up;
 use super::history;
@@ -407,6 +408,9 @@ fn missing(state: &State, now: Stamp) -> Option<String> {
             let what = if silent { "is silent" } else { "can't be reached" };
             return Some(format!("{name} {what}"));
         }
+    }
+    if let Some(ended) = causes::lost_container(state) {
+        return Some(ended);
     }
     let seen = &state.observed.ray;
     let members = seen.value().filter(|r| !seen.stale(now, ray_every(r.via)))?;

@@ -172,6 +172,9 @@ fn suggestion(state: &State, now: Stamp) -> Option<&'static str> {
         ServingState::Loading | ServingState::Answering => {
             return Some("the model loads; closing this console stops nothing");
         }
+        ServingState::Failed(_) | ServingState::Degraded(_) if state.cure().is_some() => {
+            return Some("U shows what it takes to bring it back, X stops; y copies the command that looks into it");
+        }
         ServingState::Failed(_) | ServingState::Degraded(_) => {
             return Some("U shows what it takes to bring it back, X stops");
         }

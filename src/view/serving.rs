@@ -26,6 +26,7 @@ use super::regions::Regions;
 use super::standing;
 use super::widgets::boxes::frame;
 use super::widgets::row::{History, Row};
+use super::widgets::wrap::wrap;
 use super::words::{NOTHING, amount, number, seconds, things};
 
 /// Time that the history of rates covers.
@@ -37,6 +38,9 @@ const LOW: u16 = 6;
 /// Rows inside the pane from which each rate has a row of its own beside all figures.
 const HIGH: u16 = 8;
 
+/// Lines of a fix that are shown where there is room; the run's pane and `status` have all of it.
+const FIX: usize = 2;
+
 /// Width of the names of values.
 const LABEL: usize = 8;
 
@@ -44,7 +48,7 @@ const LABEL: usize = 8;
 pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect, regions: &mut Regions) {
     let inner = frame(canvas, area, scene.border(Pane::Serving), title(scene), Row::new());
     regions.panes.push((Pane::Serving, area));
-    for (y, row) in (inner.y..inner.bottom()).zip(rows(scene, inner.height)) {
+    for (y, row) in (inner.y..inner.bottom()).zip(rows(scene, inner.height, inner.width.saturating_sub(2))) {
         row.draw(canvas, inner.x + 1, y, inner.width.saturating_sub(2));
     }
 }
@@ -66,9 +70,10 @@ fn title<'a>(scene: &Scene<'a>) -> Row<'a> {
 }
 
 /// The rows, the ones that matter most first: as many as fit are drawn.
-fn rows<'a>(scene: &Scene<'a>, height: u16) -> Vec<Row<'a>> {
+fn rows<'a>(scene: &Scene<'a>, height: u16, width: u16) -> Vec<Row<'a>> {
     let mut rows = Vec::new();
     rows.extend(trouble(scene));
+    rows.extend(cure(scene, height, width));
     rows.extend(loads(scene));
     // Figures that have all the same reason to be absent are left to the row that names it, where rows are few.
     let counted = scene.state.observed.server.metrics.value().is_some();
@@ -152,6 +157,44 @@ fn trouble<'a>(scene: &Scene<'a>) -> Option<Row<'a>> {
         }
     }
     Some(row)
+}
+
+/// What to do about what is wrong: the fix, in as many lines as leave room for the rest, and the command that goes with it.
+fn cure<'a>(scene: &Scene<'a>, height: u16, width: u16) -> Vec<Row<'a>> {
+    let (state, look) = (scene.state, scene.look);
+    let wrong = match state.server.state {
+        ServingState::Degraded(_) | ServingState::Failed(_) => true,
+        ServingState::Unknown
+        | ServingState::Down
+        | ServingState::Loading
+        | ServingState::Answering
+        | ServingState::Ready => false,
+    };
+    let Some(cause) = state.first_cause().filter(|_| wrong) else {
+        return Vec::new();
+    };
+    let most = if height < LOW { 1 } else { FIX };
+    let lines: Vec<String> = cause
+        .fix
+        .iter()
+        .flat_map(|fix| wrap(&format!("fix: {fix}"), width))
+        .collect();
+    // The last line has the rest, so that one sees that it is cut.
+    let (whole, rest) = lines.split_at(lines.len().min(most - 1));
+    let rest = (!rest.is_empty()).then(|| rest.join(" "));
+    let mut rows = Vec::new();
+    for line in whole.iter().cloned().chain(rest) {
+        let mut row = Row::new();
+        row.put(0, line, look.good());
+        rows.push(row);
+    }
+    if let Some(text) = cause::command(state, &cause) {
+        let mut row = Row::new();
+        row.put(0, text, look.good());
+        row.put(1, "y copies", look.dim()).right();
+        rows.push(row);
+    }
+    rows
 }
 
 /// Why a value of the server is not known.
@@ -303,7 +346,10 @@ fn tunnel<'a>(scene: &Scene<'a>) -> Row<'a> {
     let mut row = Row::new();
     row.put(0, label("reach it"), look.label());
     row.put(0, tunnel_line(&scene.state.config), address_style(scene));
-    row.put(1, "y copies", look.dim()).right();
+    // What mends the server goes before the way to it.
+    if scene.state.cure().is_none() {
+        row.put(1, "y copies", look.dim()).right();
+    }
     row
 }
 

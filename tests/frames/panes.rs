@@ -20,6 +20,7 @@ use bringup::domain::{NodeId, Now, Reading, Source, Stamp, When};
 use bringup::log::LogWindows;
 use bringup::measure::window::{Acceptance, Quantiles};
 use bringup::measure::{Figures, Quantile};
+use bringup::model::load::Load;
 use bringup::model::load::verdict::Verdict;
 use bringup::model::loading;
 use bringup::model::state::{LastError, Notice, ServingState, Unread};
@@ -358,6 +359,39 @@ fn ranks() -> State {
     state.nodes[0].load.line(LineFact::Rank(line), When::at(ago(300).stamp));
     state.observed.nodes[1].containers = read(ContainerFacts::default());
     state
+}
+
+#[test]
+fn a_worker_that_was_stopped_is_named_with_its_cure_and_the_load_is_told_as_it_ended() {
+    let mut state = ready(example());
+    let mut containers = state.observed.nodes[1].containers.value().unwrap().clone();
+    containers.containers[0].state = ContainerState::Exited { code: 0, oom: false };
+    let at = state.now;
+    let (source, kind) = (Source::Node(NodeId(1)), EventKind::Facts(Facts::Containers(containers)));
+    update(&mut state, Event { source, at, kind });
+    let text = shot(&state, &LogWindows::default(), (120, 40)).pane(Pane::Serving);
+    for part in [
+        "✗ degraded",
+        "✗ the container vllm-qwen35 of spark-2 was stopped",
+        "fix: start again what is missing with U or",
+        "on spark-2: docker logs --tail 50 vllm-qwen35",
+    ] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+    assert_eq!(text.matches("y copies").count(), 1, "{text}");
+    state.server.state = ServingState::Failed("it died".into());
+    state.nodes[1].load = Load::default();
+    for (node, line) in [
+        (0, "load       was done, and the server has failed since"),
+        (1, "load       failed with the server"),
+    ] {
+        let text = shot(&state, &LogWindows::default(), (120, 40)).pane(Pane::Node(node));
+        assert!(text.contains(line), "{line}\n{text}");
+    }
+    state.nodes[0].load.stage = None;
+    state.nodes[0].load.entered = vec![(Stage::Weights, When::at(at.stamp))];
+    let text = shot(&state, &LogWindows::default(), (120, 40)).pane(Pane::Node(0));
+    assert!(text.contains("load       failed at: weights"), "{text}");
 }
 
 #[test]

@@ -170,6 +170,25 @@ fn the_first_cause_is_told_with_what_to_do() {
 }
 
 #[test]
+fn a_ready_server_beside_a_cause_is_asked_again() {
+    let mut state = all_up(false);
+    state.server.state = ServingState::Ready;
+    assert!(!at_odds(&state));
+    let sign = Sign {
+        what: SignKind::Rule("worker-process-died".to_owned()),
+        text: "RayWorkerProc rank=[1] died unexpectedly, shutting down executor.".to_owned(),
+        written: None,
+        backlog: false,
+        fields: Vec::new(),
+        times: 1,
+    };
+    state.evidence.log(NodeId(0), NodeId(0), sign, state.now);
+    assert!(at_odds(&state));
+    state.server.state = ServingState::Failed("it died".to_owned());
+    assert!(!at_odds(&state), "it is told as failed");
+}
+
+#[test]
 fn what_the_server_does_is_one_line_and_what_is_old_is_left_out() {
     let mut state = all_up(false);
     assert_eq!(serving(&state), None);

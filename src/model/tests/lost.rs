@@ -1,5 +1,7 @@
 //! A ready server that has lost a part of its cluster.
 
+use crate::domain::sign::{Sign, SignKind};
+
 use super::*;
 
 #[test]
@@ -76,4 +78,102 @@ fn what_an_unreachable_head_said_last_is_not_what_it_says_now() {
         told.0.observed.server.health.value().is_some(),
         "the reading stays, with its age"
     );
+}
+
+/// Both containers run, and Ray has both nodes.
+fn whole() -> Told {
+    let mut told = Told::serving(Options::default());
+    told.node(0, WORKER, Facts::Containers(running("vllm-qwen35")));
+    told.healthy(100, 9.0);
+    let nodes = ["192.168.200.12", "192.168.200.13"].map(|address| RayNode {
+        address: address.into(),
+        alive: true,
+        gpus: 1.0,
+        ..RayNode::default()
+    });
+    let ray = RayFacts {
+        nodes: nodes.to_vec(),
+        ..RayFacts::default()
+    };
+    told.server(200, ServerFacts::Ray(Ok(ray)));
+    told
+}
+
+fn ended(code: i32) -> ContainerFacts {
+    let mut all = running("vllm-qwen35");
+    all.containers[0].state = ContainerState::Exited { code, oom: false };
+    all
+}
+
+#[test]
+fn a_ready_server_whose_worker_has_no_container_is_degraded_before_ray_knows_and_the_cause_is_told_with_its_cure() {
+    let gone = ContainerFacts::default();
+    for (containers, how, rule) in [
+        (ended(0), "exit code 0", "container-stopped"),
+        (ended(143), "exit code 143", "container-stopped"),
+        (ended(137), "exit code 137", "container-killed"),
+        (gone, "it is not there any more", "container-stopped"),
+    ] {
+        let mut told = whole();
+        assert_eq!(*told.state(), ServingState::Ready);
+        assert_eq!(told.0.cure(), None);
+        told.node(300, WORKER, Facts::Containers(containers));
+        assert_eq!(
+            *told.state(),
+            ServingState::Degraded(format!("vllm-qwen35 on spark-2 does not run: {how}"))
+        );
+        let cause = told.0.first_cause().unwrap();
+        assert_eq!((cause.rule.as_deref(), cause.node), (Some(rule), Some(WORKER)));
+        assert!(cause.fix.is_some());
+        assert!(told.0.cure().is_some());
+        let copied = told.wants(Intent::Copy);
+        assert_eq!(copied, [Effect::Copy(told.0.cure().unwrap())]);
+        // It runs again.
+        told.node(400, WORKER, Facts::Containers(running("vllm-qwen35")));
+        assert_eq!((told.state(), told.0.first_cause()), (&ServingState::Ready, None));
+    }
+}
+
+#[test]
+fn a_stop_that_was_found_is_before_what_follows_from_it() {
+    let mut told = Told::serving(Options::default());
+    let line = "RayWorkerProc rank=[1] died unexpectedly, shutting down executor.";
+    let sign = Sign {
+        what: SignKind::Rule("worker-process-died".into()),
+        text: line.into(),
+        written: Some(Wall(50)),
+        backlog: true,
+        fields: Vec::new(),
+        times: 1,
+    };
+    told.at(10_000, Source::Node(HEAD), EventKind::Sign(sign));
+    told.node(10_000, WORKER, Facts::Containers(ended(0)));
+    assert_eq!(
+        told.0.first_cause().unwrap().rule.as_deref(),
+        Some("worker-process-died")
+    );
+    // Ray is asked later: that the node was a member is learnt then, and not that it is so since then.
+    let dead = RayNode {
+        address: "192.168.200.13".into(),
+        ..RayNode::default()
+    };
+    let ray = RayFacts {
+        nodes: vec![dead],
+        ..RayFacts::default()
+    };
+    told.server(10_500, ServerFacts::Ray(Ok(ray)));
+    let cause = told.0.first_cause().unwrap();
+    assert_eq!((cause.rule.as_deref(), cause.found), (Some("container-stopped"), true));
+    assert_eq!(cause.echoes.len(), 1, "{:?}", cause.echoes);
+}
+
+#[test]
+fn a_container_that_never_belonged_to_the_cluster_is_no_loss() {
+    let mut told = Told::serving(Options::default());
+    told.healthy(100, 9.0);
+    told.node(200, WORKER, Facts::Containers(ContainerFacts::default()));
+    assert_eq!(*told.state(), ServingState::Ready, "its worker may run outside of one");
+    told.server(250, ServerFacts::Ray(Ok(RayFacts::default())));
+    told.node(300, WORKER, Facts::Containers(ended(0)));
+    assert_eq!(told.0.first_cause(), None, "it was no member of this Ray");
 }

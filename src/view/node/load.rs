@@ -9,6 +9,7 @@ use crate::model::load::eta::{self, Basis};
 use crate::model::load::verdict::{Judgement, Verdict};
 use crate::model::loading::{self, Part, ToldBy};
 use crate::model::lost_since;
+use crate::model::state::ServingState;
 use crate::view::Scene;
 use crate::view::look::Look;
 use crate::view::widgets::row::Row;
@@ -22,7 +23,8 @@ pub(super) fn rows<'a>(scene: &Scene<'a>, id: NodeId, dense: bool) -> Vec<Row<'a
     let mut row = Row::new();
     row.put(if dense { 4 } else { 0 }, label("load", dense), look.label());
     let Some(part) = loading::part(scene.state, id) else {
-        row.put(0, "nothing loads here yet", look.dim());
+        let (text, style) = nothing(scene, id);
+        row.put(0, text, style);
         return vec![row];
     };
     // What this row is read from: the node's own log, else the head's.
@@ -73,6 +75,41 @@ pub(super) fn rows<'a>(scene: &Scene<'a>, id: NodeId, dense: bool) -> Vec<Row<'a
     let mut rows = vec![row];
     rows.extend(because(scene, &judged, dense));
     rows
+}
+
+/// Where nothing loads: what has become of the load, where there was one and its server failed.
+fn nothing(scene: &Scene<'_>, id: NodeId) -> (String, Style) {
+    let (state, look) = (scene.state, scene.look);
+    match &state.server.state {
+        ServingState::Failed(_) => {}
+        ServingState::Unknown
+        | ServingState::Down
+        | ServingState::Loading
+        | ServingState::Answering
+        | ServingState::Ready
+        | ServingState::Degraded(_) => return ("nothing loads here yet".to_owned(), look.dim()),
+    }
+    let load = state.nodes.get(id.index()).map(|view| &view.load);
+    let text = match load.and_then(|load| load.stage.as_ref().or(load.entered.last())) {
+        Some((Stage::Listening | Stage::Ready, _)) => "was done, and the server has failed since".to_owned(),
+        Some((
+            stage @ (Stage::Image
+            | Stage::Container
+            | Stage::Starting
+            | Stage::Placement
+            | Stage::Distributed
+            | Stage::Download
+            | Stage::Weights
+            | Stage::Compile
+            | Stage::KvCache
+            | Stage::Graphs
+            | Stage::Warmup),
+            _,
+        )) => format!("failed at: {}", stage.word()),
+        None if id == state.config.head() => "failed".to_owned(),
+        None => "failed with the server".to_owned(),
+    };
+    (text, look.bad())
 }
 
 /// The stage, its bar, and how much of it is there.
