@@ -140,6 +140,7 @@ impl Matcher {
             | LineFact::StillWaits
             | LineFact::GpuWait { .. }
             | LineFact::Transport(_)
+            | LineFact::Outlived(_)
             | LineFact::GaveUp { .. } => None,
         });
         match self.rule(line, stream, failure) {

@@ -110,6 +110,8 @@ pub enum LineFact {
         /// Whether the engine says so of itself. Else it is an exception that no engine was seen to survive: one that goes on all the same has survived it.
         sure: bool,
     },
+    /// Whoever printed this exception goes on: it is no failure.
+    Outlived(String),
 }
 
 impl LineFact {
@@ -126,7 +128,8 @@ impl LineFact {
             | Self::Rank(_)
             | Self::Transport(_)
             | Self::Failure(_)
-            | Self::GaveUp { .. } => false,
+            | Self::GaveUp { .. }
+            | Self::Outlived(_) => false,
         }
     }
 }

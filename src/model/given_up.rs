@@ -7,21 +7,28 @@
 use std::time::Duration;
 
 use crate::domain::load::Stage;
+use crate::domain::time::seconds;
 use crate::domain::{Stamp, When};
 
 use super::life;
 use super::load::verdict::patience;
-use super::load::{Load, failures};
+use super::load::{LastWord, Load, failures};
 use super::state::State;
 
 /// Time that the lines which say why take to come after the last word: it is the first line of a traceback.
 const TRACEBACK: Duration = Duration::from_secs(2);
 
+/// Time for which an exception that no engine was seen to survive is a doubt only, while its process runs: one that dies of it is gone by then, or has said so.
+const OUTLIVES: Duration = Duration::from_secs(60);
+
 /// What the server failed of, in the words of a log, where one says that it gave up.
 pub(super) fn why(state: &State, now: Stamp) -> Option<&str> {
     let began = began(state)?;
-    let words = loads(state).filter_map(|load| load.gave_up.as_ref());
-    let (said, _) = words.map(|word| &word.said).find(|(said, _)| of(*said, began))?;
+    let certain = |word: &&LastWord| of(word.said.0, began) && (word.sure || word.said.0.age(now) >= OUTLIVES);
+    let (said, _) = &loads(state)
+        .filter_map(|load| load.gave_up.as_ref())
+        .find(certain)?
+        .said;
     let reason = loads(state)
         .flat_map(|load| &load.failures)
         .any(|(said, _)| of(*said, began));
@@ -30,6 +37,18 @@ pub(super) fn why(state: &State, now: Stamp) -> Option<&str> {
         return None;
     }
     lines(state).first().map(|(_, text)| text.as_str())
+}
+
+/// What may have ended a load whose process still runs, and is not sure.
+pub(super) fn doubt(state: &State, now: Stamp) -> Option<String> {
+    let began = began(state)?;
+    let words = loads(state).filter_map(|load| load.gave_up.as_ref());
+    let (said, text) = words
+        .map(|word| &word.said)
+        .filter(|(said, _)| of(*said, began))
+        .min_by_key(|(said, _)| *said)?;
+    let ago = seconds(said.age(now));
+    Some(format!("its process still runs {ago} after it printed {text}"))
 }
 
 /// The failure lines of the servers that are not over, the likely reason first; where a server runs, of that one.

@@ -7,6 +7,7 @@ use crate::domain::reading::NOT_ASKED;
 use crate::domain::serving::Health;
 use crate::domain::{NodeId, Reading, Stamp, When};
 
+use super::given_up;
 use super::schedule::HEALTH_EVERY;
 use super::server::PORT_REFUSES;
 use super::state::{LastError, ServingState, State};
@@ -46,7 +47,8 @@ impl State {
                     .filter(|why| !unasked.contains(why))?;
                 Some(Cow::Owned(format!("/v1/models: {why}")))
             }
-            ServingState::Down | ServingState::Loading | ServingState::Ready => None,
+            ServingState::Loading => given_up::doubt(self, self.now.stamp).map(Cow::Owned),
+            ServingState::Down | ServingState::Ready => None,
         }
     }
 

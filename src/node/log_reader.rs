@@ -10,7 +10,7 @@ use crate::domain::event::EventKind;
 use crate::domain::load::LineFact;
 use crate::domain::logs::{LogFlow, Seeks};
 use crate::domain::{NodeId, Source, Stamp};
-use crate::engine::grammar;
+use crate::engine::grammar::{self, Context};
 use crate::log::{Decoder, Line, LineEdit, Masker, Span, Stream};
 use crate::probe::docker::no_such;
 use crate::probe::logs::{Follower, NotThere, Place, Speaker};
@@ -45,6 +45,7 @@ pub(super) struct Reader<'a> {
     masker: &'a Masker,
     follower: &'a mut Follower,
     matcher: &'a mut Matcher,
+    context: Context,
     decoder: Decoder,
     findings: VecDeque<EventKind>,
     /// Ray's files, where it is those that come.
@@ -156,6 +157,7 @@ impl<'a> Reader<'a> {
             masker,
             follower: &mut node.follower,
             matcher: &mut node.matcher,
+            context: Context::default(),
             decoder: Decoder::new(),
             findings: VecDeque::new(),
             backlog: true,
@@ -326,25 +328,43 @@ impl<'a> Reader<'a> {
 
     /// What a line that has ended says of the engine and of why it fails; it is kept to be told.
     fn hear(&mut self, line: &Line) {
-        let facts = self.find(line);
+        let text = line.text();
+        let said = self
+            .context
+            .read(&text, line.stream == Stream::Err, line.time.as_deref());
+        let settled = match said.tame {
+            true => said.facts,
+            false => self.matcher.settle(&text, said.facts),
+        };
+        let facts = self.found(line, settled);
         let time = self.time_of(line);
         if !facts.iter().any(LineFact::waits) {
             self.spoke = Some(time.clone());
         }
         self.newest = Some(time);
+        if said.quoted {
+            return;
+        }
         for sign in self.matcher.read(line, &facts, self.backlog) {
             self.keep(EventKind::Sign(sign));
         }
     }
 
-    /// What the engine's grammar finds in a line; it is kept to be told.
-    fn find(&mut self, line: &Line) -> Vec<LineFact> {
+    /// Keeps what a line that goes on being written says so far.
+    fn find(&mut self, line: &Line) {
+        let text = line.text();
+        let mut facts = grammar::read(&text);
+        // What failed is told with its whole line, and by where that stands.
+        facts.retain(|fact| !matches!(fact, LineFact::Failure(_) | LineFact::GaveUp { .. }));
+        self.found(line, facts);
+    }
+
+    /// Keeps what was found in a line, to be told.
+    fn found(&mut self, line: &Line, facts: Vec<LineFact>) -> Vec<LineFact> {
         // What Ray's files held before may be of an earlier server.
         if self.files.is_some() && self.backlog {
             return Vec::new();
         }
-        let text = line.text();
-        let facts = self.matcher.settle(&text, grammar::read(&text));
         if !facts.is_empty() {
             let written = self.time_of(line).written();
             for fact in &facts {
@@ -519,6 +539,28 @@ mod tests {
         assert_eq!((lines(&log).len(), node.flow.own), (1, 1));
         let text = "2026-11-29T17:04:55.000000001Z ValueError: no such model\n";
         assert_eq!(found(&log, &mut node, ssh::Stream::Err, text).len(), 2);
+    }
+
+    #[test]
+    fn what_a_record_quotes_fails_nothing_and_an_unfinished_line_neither() {
+        let log = SharedLog::new(Mutex::new(Ring::new(1 << 16)));
+        let mut node = node_log(Place::Command { line: "cat x".into() });
+        let why = "torch.OutOfMemoryError: CUDA out of memory.";
+        let text = "INFO 11-29 18:59:08 [logger.py:39] Received request cmpl-1: prompt: 'what does it mean:\n";
+        let quoted: &'static str = format!("{text}{why}\n").leak();
+        assert_eq!(found(&log, &mut node, ssh::Stream::Out, quoted), []);
+        let warned =
+            "(Worker_TP0 pid=85) WARNING 09-10 08:13:53 [x.py:1] torch.OutOfMemoryError: CUDA out of memory.\n";
+        let mut warned = found(&log, &mut node, ssh::Stream::Out, warned).into_iter();
+        assert!(!warned.any(|f| matches!(f, EventKind::Line(LineFact::Failure(_), _))));
+        let masker = Masker::default();
+        let mut reader = Reader::new(&log, &masker, &mut node, false);
+        reader.take(&chunk("ValueError: half of a li", 0));
+        assert!(reader.findings.is_empty());
+        reader.take(&chunk("ne\n", 0));
+        let whole = LineFact::Failure("ValueError: half of a line".into());
+        let first = reader.findings.pop_front();
+        assert!(matches!(first, Some(EventKind::Line(fact, _)) if fact == whole));
     }
 
     #[test]

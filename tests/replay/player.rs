@@ -10,7 +10,7 @@ use bringup::domain::link::LinkState;
 use bringup::domain::load::Stage;
 use bringup::domain::serving::{Health, ServeFacts, ServeProcess, ServerFacts, TokenProof};
 use bringup::domain::{NodeId, Now, Source, Stamp, Wall, When};
-use bringup::engine::grammar;
+use bringup::engine::grammar::{self, Context};
 use bringup::log::{Decoder, LineEdit, Stream};
 use bringup::model::load::Load;
 use bringup::model::state::ServingState;
@@ -43,6 +43,7 @@ pub struct Player {
     state: State,
     node: NodeId,
     decoder: Decoder,
+    context: Context,
     lines: u64,
     places: Vec<(String, Place)>,
 }
@@ -57,6 +58,7 @@ impl Player {
             state,
             node,
             decoder: Decoder::new(),
+            context: Context::default(),
             lines: 0,
             places: Vec::new(),
         };
@@ -112,7 +114,11 @@ impl Player {
             LineEdit::Live(_, None) => return,
         };
         let text = line.plain();
-        for fact in grammar::read(&text) {
+        let facts = match ended {
+            true => self.context.read(&text, false, None).facts,
+            false => grammar::read(&text),
+        };
+        for fact in facts {
             self.tell(Source::Node(self.node), EventKind::Line(fact, Written::LIVE));
         }
         if !ended {

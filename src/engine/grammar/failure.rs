@@ -69,6 +69,16 @@ fn exception(text: &str) -> bool {
     dotted && (name.ends_with("Error") || name.ends_with("Exception"))
 }
 
+/// Whether a text is an exception that the rules know: in a record that only informs it is no failure.
+pub(super) fn tame(text: &str) -> bool {
+    exception(text) && diagnose::builtin().says(text).is_some()
+}
+
+/// Whether a text is an exception's by itself. Ray's autoscaler prints what it lacks as an `Error` of no kind.
+pub(super) fn raised(text: &str) -> bool {
+    exception(text) && !text.starts_with("Error:")
+}
+
 /// `vllm: error: unrecognized arguments: …`, `api_server.py: error: …`
 fn usage(text: &str) -> bool {
     text.split_once(": error: ")

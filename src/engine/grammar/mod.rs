@@ -5,6 +5,7 @@
 //! some on late.
 
 mod bar;
+mod context;
 mod failure;
 mod rank;
 mod record;
@@ -14,6 +15,7 @@ mod tests;
 use crate::domain::load::{LineFact, Stage, Transport};
 use crate::domain::units::Bytes;
 
+pub use context::{Context, Said};
 use record::message;
 
 /// Longest part of a line that is looked at, in characters: vLLM prints its whole configuration as one line.
@@ -26,8 +28,13 @@ const PREFIXES: usize = 400;
 #[must_use]
 pub fn read(line: &str) -> Vec<LineFact> {
     let mut facts = read_line(line);
-    facts.extend(rank::read(&record::plain(first(line, PREFIXES)), &facts).map(LineFact::Rank));
+    facts.extend(rank_facts(line, &facts));
     facts
+}
+
+/// The rank that wrote a line which says this.
+fn rank_facts(line: &str, facts: &[LineFact]) -> Option<LineFact> {
+    rank::read(&record::plain(first(line, PREFIXES)), facts).map(LineFact::Rank)
 }
 
 /// At most so many characters of a text's beginning.
@@ -42,15 +49,20 @@ fn first(text: &str, most: usize) -> &str {
 /// What a line says about the load; nothing for most lines. Colours and prefixes may still be there.
 #[must_use]
 pub fn read_line(line: &str) -> Vec<LineFact> {
+    read_text(line, false)
+}
+
+/// The same of a line that may be quoted in a record which only informs.
+fn read_text(line: &str, quoted: bool) -> Vec<LineFact> {
     let line = first(line, LOOKED_AT);
     // A bar that rewrites itself holds its states in one line, one after a carriage return each.
     line.split('\r')
         .filter(|part| !part.trim().is_empty())
-        .flat_map(read_part)
+        .flat_map(|part| read_part(part, quoted))
         .collect()
 }
 
-fn read_part(part: &str) -> Vec<LineFact> {
+fn read_part(part: &str, quoted: bool) -> Vec<LineFact> {
     let plain = record::plain(part);
     let text = message(&plain);
     if text.is_empty() {
@@ -77,7 +89,7 @@ fn read_part(part: &str) -> Vec<LineFact> {
     if let Some(stage) = stage(text) {
         return vec![LineFact::Stage(stage)];
     }
-    let loud = !record::is_mild(&plain);
+    let loud = !quoted && !record::is_mild(&plain);
     let failure = failure::read(text, loud).map(LineFact::Failure);
     failure.into_iter().chain(failure::gives_up(text, loud)).collect()
 }

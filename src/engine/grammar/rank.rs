@@ -45,6 +45,7 @@ pub(super) fn read(plain: &str, facts: &[LineFact]) -> Option<RankLine> {
             | LineFact::StillWaits
             | LineFact::Transport(_)
             | LineFact::Failure(_)
+            | LineFact::Outlived(_)
             | LineFact::GaveUp { .. } => {}
         }
     }

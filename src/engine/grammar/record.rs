@@ -54,8 +54,27 @@ pub(super) fn is_mild(line: &str) -> bool {
         text.strip_prefix(level)
             .is_some_and(|rest| rest.starts_with(':') || after_place(rest).is_some())
     });
-    let of_ray = || text.split_once(" -- ")?.0.split_whitespace().nth(2);
-    own || of_ray().is_some_and(|level| MILD.contains(&level))
+    own || ray_level(text).is_some_and(|level| MILD.contains(&level))
+}
+
+/// The level of a record of Ray's own.
+fn ray_level(text: &str) -> Option<&str> {
+    text.split_once(" -- ")?.0.split_whitespace().nth(2)
+}
+
+/// Whether a text without its owner prefixes is a record of Ray's own.
+pub(super) fn of_ray(text: &str) -> bool {
+    ray_level(text).is_some_and(|level| LEVELS.contains(&level))
+}
+
+/// A line's owner prefixes, without the time that may stand before them, and what follows them.
+pub(super) fn owned(line: &str) -> (&str, &str) {
+    let text = undated(line);
+    let rest = after_owners(text);
+    (
+        text.get(..text.len().saturating_sub(rest.len())).unwrap_or("").trim(),
+        rest,
+    )
 }
 
 /// The message of a line.

@@ -385,6 +385,7 @@ fn walk(log: &str) -> (Vec<Stage>, Option<LineFact>, bool) {
             | LineFact::StillWaits
             | LineFact::Transport(_)
             | LineFact::Checkpoint(_)
+            | LineFact::Outlived(_)
             | LineFact::Rank(_) => None,
             LineFact::Failure(_) | LineFact::GaveUp { .. } => {
                 last = Some(fact.clone());

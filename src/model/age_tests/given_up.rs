@@ -85,19 +85,69 @@ fn an_engine_that_says_that_it_failed_has_failed_at_once_though_its_process_hang
 }
 
 #[test]
-fn a_gpu_without_memory_ends_a_load_that_does_not_go_on() {
+fn a_gpu_without_memory_ends_a_load_that_does_not_go_on_and_is_a_doubt_until_then() {
+    let mut console = loading();
+    for fact in no_memory() {
+        console.line(30, 30, fact);
+    }
+    console.looks(30, 88);
+    assert_eq!(console.state.server.state, ServingState::Loading);
+    let doubt = format!("its process still runs 58 s after it printed {NO_MEMORY}");
+    assert_eq!(console.state.server_why().as_deref(), Some(doubt.as_str()));
+    console.look(90);
+    assert_eq!(console.state.server.state, failed(NO_MEMORY));
+    assert_eq!(server_since(&console.state), When::at(at(30)), "it was found loading");
+    // It went on: this engine has survived it.
+    console.line(92, 92, bar(2));
+    console.looks(92, 200);
+    assert_eq!(
+        (&console.state.server.state, console.state.server_why()),
+        (&ServingState::Loading, None)
+    );
+    // Its process is gone: it died of it.
     let mut console = loading();
     for fact in no_memory() {
         console.line(30, 30, fact);
     }
     console.look(30);
+    let none = Facts::Serve(ServeFacts::default());
+    console.tell(31, Source::Node(HEAD), EventKind::Facts(none));
     assert_eq!(console.state.server.state, failed(NO_MEMORY));
-    // It went on: this engine has survived it.
-    console.line(40, 40, bar(2));
-    console.look(40);
-    assert_eq!(console.state.server.state, ServingState::Loading);
-    console.looks(42, 60);
-    assert_eq!(console.state.server.state, ServingState::Loading);
+    // Who comes later knows at once.
+    let mut late = Console::comes(700, HOUR);
+    late.line(700, 10, LineFact::NewStart);
+    for fact in no_memory() {
+        late.line(700, 30, fact);
+    }
+    assert_eq!(late.state.server.state, failed(NO_MEMORY));
+}
+
+#[test]
+fn an_exception_whose_writer_goes_on_is_no_failure() {
+    let mut console = loading();
+    for fact in no_memory() {
+        console.line(30, 30, fact);
+    }
+    console.line(31, 31, LineFact::Failure("ValueError: of another rank".into()));
+    console.line(32, 32, LineFact::Outlived(NO_MEMORY.into()));
+    console.looks(32, 200);
+    assert_eq!(
+        (&console.state.server.state, console.state.server_why()),
+        (&ServingState::Loading, None)
+    );
+    let said: Vec<&str> = console.state.nodes[0]
+        .load
+        .failures
+        .iter()
+        .map(|(_, text)| text.as_str())
+        .collect();
+    assert_eq!(said, ["ValueError: of another rank"]);
+    // What the engine says of itself is not taken back.
+    let mut console = loading();
+    console.line(30, 30, last_word());
+    console.line(31, 31, LineFact::Outlived("EngineCore failed to start.".into()));
+    console.look(33);
+    assert_eq!(console.state.server.state, failed("EngineCore failed to start."));
 }
 
 #[test]
@@ -166,7 +216,7 @@ fn a_last_word_of_unknown_age_is_that_of_a_server_that_has_run_for_long() {
         for fact in no_memory() {
             console.reads(700, fact, backlog);
         }
-        console.look(703);
+        console.looks(703, 761);
         assert_eq!(console.state.server.state, state, "{up}");
     }
 }

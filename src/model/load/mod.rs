@@ -207,6 +207,10 @@ impl Load {
                     self.failures.push((now, text));
                 }
             }
+            LineFact::Outlived(text) => {
+                self.failures.retain(|(_, said)| *said != text);
+                self.gave_up = self.gave_up.take().filter(|word| word.sure || word.said.1 != text);
+            }
             LineFact::GaveUp { text, sure } => match &mut self.gave_up {
                 Some(word) => word.sure |= sure,
                 None => {
