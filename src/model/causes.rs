@@ -211,6 +211,9 @@ pub(super) fn container(state: &mut State, node: NodeId, container: Option<&Cont
         }
         if node == state.config.head() {
             state.ray.new_head();
+            // Who was a member of the head before is none of this one's.
+            state.observed.ray = Reading::absent("the head was made anew");
+            state.joined.clear();
         }
         state.evidence.container_started(node, by_node);
         state.joined.remove(&node);

@@ -90,6 +90,13 @@ struct SeenContainer {
     whose: String,
     /// Another name than the configured one.
     name: Option<String>,
+    /// Milliseconds since 1970 of the action that made it.
+    #[serde(default = "first")]
+    generation: u64,
+}
+
+fn first() -> u64 {
+    1
 }
 
 fn ours() -> String {
@@ -264,7 +271,7 @@ impl Seen {
             role: node.role.word().to_owned(),
             node: node.name.clone(),
             hash: hash.to_owned(),
-            generation: "1".to_owned(),
+            generation: seen.generation.to_string(),
         };
         let ours = match seen.whose.as_str() {
             "ours" => Some(label(&config.cluster, &config.container_hash(id))),

@@ -177,3 +177,15 @@ fn a_container_that_never_belonged_to_the_cluster_is_no_loss() {
     told.node(300, WORKER, Facts::Containers(ended(0)));
     assert_eq!(told.0.first_cause(), None, "it was no member of this Ray");
 }
+
+#[test]
+fn who_was_a_member_of_the_head_before_is_no_member_of_the_one_that_runs_now() {
+    let mut told = whole();
+    let mut anew = running("vllm-qwen35");
+    anew.containers[0].id = "c2".into();
+    told.node(300, HEAD, Facts::Containers(anew));
+    assert_eq!(told.0.observed.ray.reason(), Some("the head was made anew"));
+    // What its run takes away was none of this cluster's.
+    told.node(400, WORKER, Facts::Containers(ended(0)));
+    assert_eq!(told.0.first_cause(), None);
+}

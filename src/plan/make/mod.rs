@@ -72,7 +72,15 @@ impl<'a> Maker<'a> {
     /// Says which steps will find nothing to do, as far as is known now.
     fn outlook(&mut self) {
         let mut notes = Vec::new();
-        for step in &self.plan.steps {
+        for (place, step) in self.plan.steps.iter().enumerate() {
+            // What an earlier step takes away is neither there nor under way by then.
+            let before = self.plan.steps.iter().take(place);
+            if before
+                .into_iter()
+                .any(|s| s.kind == StepKind::StopNode && s.node == step.node)
+            {
+                continue;
+            }
             let all = |conditions: &[Condition]| !conditions.is_empty() && conditions.iter().all(|c| self.holds(c));
             if all(&step.after) {
                 notes.push(format!("{}: true already, will be skipped", step.title));

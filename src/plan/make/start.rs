@@ -236,6 +236,7 @@ impl Maker<'_> {
             return;
         }
         match container.state {
+            ContainerState::Running if self.orphaned(node, container) => self.stop_orphan(node, name),
             ContainerState::Running => self.same_configuration(node, container),
             ContainerState::Paused | ContainerState::Restarting => self.refuse(
                 format!("our container {name} on {place} {state}"),
@@ -252,6 +253,39 @@ impl Maker<'_> {
                 self.add(step);
             }
         }
+    }
+
+    /// Whether the Ray in a worker's container belongs to a head that is gone: no head runs, or the one that does was made later and does not have it. Such
+    /// a Ray does not join another head; it ends a while after its own.
+    fn orphaned(&self, node: NodeId, container: &Container) -> bool {
+        let head = self.config.head();
+        // Nothing is said of a head whose containers nobody has read.
+        let known = self.observed.node(head).is_some_and(|n| n.containers.value().is_some());
+        if node == head || !known {
+            return false;
+        }
+        match self.container(head) {
+            None => true,
+            Some(now) if ended(now) => true,
+            Some(now) => {
+                let made = |c: &Container| c.ours.as_ref().and_then(|l| l.generation.parse::<u64>().ok());
+                let later = matches!((made(container), made(now)), (Some(own), Some(head)) if own < head);
+                later && self.fails(&Condition::RayMember(node))
+            }
+        }
+    }
+
+    fn stop_orphan(&mut self, node: NodeId, name: &str) {
+        let title = format!(
+            "stop and remove our container {name} on {}, whose head is gone",
+            self.name(node)
+        );
+        let commands = engine::stop_node(self.config, &[name]);
+        let mut step = self.step(StepKind::StopNode, Some(node), title, self.config.limits.stop);
+        step.before = vec![Condition::NodeReachable(node)];
+        step.commands = commands.into_iter().map(|c| on(node, c)).collect();
+        step.after = vec![Condition::NameFree(node, name.to_owned())];
+        self.add(step);
     }
 
     /// Says so when what runs was made from another configuration.
