@@ -229,7 +229,7 @@ pub(super) async fn follow(
                 }
                 continue;
             }
-            Ok(Ended::Overrun | Ended::Unanswered) => {
+            Ok(Ended::Overrun) => {
                 let _changed = tokio::time::timeout(pause, changed).await;
                 pause = pause.saturating_mul(2).min(AGAIN_AFTER.1);
                 continue;

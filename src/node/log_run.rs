@@ -10,7 +10,7 @@ use crate::domain::event::{CommandDone, CommandStart, EventKind, Purpose};
 use crate::domain::logs::LogSource;
 use crate::domain::{Source, Stamp};
 use crate::probe::logs::Place;
-use crate::ssh::{self, SILENT_AFTER, Session};
+use crate::ssh::{self, Session};
 
 use super::exec;
 use super::follow::NodeLog;
@@ -38,8 +38,6 @@ pub(super) enum Ended {
     Left,
     /// Too much came at once: it is read on from its last line.
     Overrun,
-    /// It did not begin, on a connection whose peer says nothing at all.
-    Unanswered,
 }
 
 /// Follows until the command on the node ends, or until something else is to be followed. `source` is what is then read, and told once it is: a command
@@ -74,13 +72,12 @@ pub(super) async fn once(
     let (inlet, mut chunks) = ssh::pipe();
     let (mut leaving, mut overrun) = (false, false);
     let mut heard = Heard::default();
-    let (mut lost, mut unanswered) = (None, false);
+    let mut lost = None;
     let exit = match session.follow_last(&command, inlet).await {
         Err(exit) => {
-            // What can't be started because the connection went, or says nothing at all, is no word on the log.
+            // What can't be started because the connection went is no word on the log.
             lost = session.closed().now_or_never();
-            unanswered = lost.is_none() && session.quiet_for() > SILENT_AFTER;
-            if let (Exit::NotStarted(why), None, false) = (&exit, &lost, unanswered) {
+            if let (Exit::NotStarted(why), None) = (&exit, &lost) {
                 not_followed(setup, log, why).await;
                 heard.said = Some(why.clone());
             }
@@ -195,7 +192,6 @@ pub(super) async fn once(
     match exit {
         // Whether the connection is gone is seen when it is followed again.
         _ if overrun => Ok(Ended::Overrun),
-        _ if unanswered => Ok(Ended::Unanswered),
         Exit::Unknown(why) => Err(why),
         Exit::Code(_) | Exit::Signal(_) | Exit::TimedOut | Exit::NotStarted(_) if leaving => Ok(Ended::Left),
         exit @ (Exit::Code(_) | Exit::Signal(_) | Exit::TimedOut | Exit::NotStarted(_)) => {

@@ -150,14 +150,17 @@ async fn channel(link: &Arc<Link>, stop: &Stop<'_>) -> Result<(Channel<Msg>, Slo
             _ = stop.wait() => return Err(no_slot(link)),
         };
         let ended = link.slots().ended();
+        let no_answer = || Err("no answer to a channel request".to_owned());
         let opened = tokio::select! {
             opened = link.open_session(slot) => opened,
-            _ = stop.wait() => Err(NoChannel::NoAnswer),
+            _ = stop.wait() => return no_answer(),
         };
         let (reason, said) = match opened {
             Ok(opened) => return Ok(opened),
             Err(NoChannel::Refused(reason, said)) => (reason, said),
-            Err(NoChannel::NoAnswer) => return Err("no answer to a channel request".to_owned()),
+            // A peer that says nothing at all comes back, or is given up within seconds.
+            Err(NoChannel::NoAnswer) if link.quiet_for() > SILENT_AFTER => continue,
+            Err(NoChannel::NoAnswer) => return no_answer(),
             Err(NoChannel::Gone) => return Err(format!("the connection is gone: {}", link.closed().await)),
         };
         match link.slots().refused(&mut refusals, ended) {
@@ -324,7 +327,7 @@ impl Talk<'_> {
         };
         match heard {
             Heard::Stopped(_) if !hearing.out.passed() => {
-                let quiet = door.link.quiet_for();
+                let quiet = door.quiet_for();
                 if quiet > SILENT_AFTER {
                     left(&format!("it has not answered for {}", human(quiet)), rest)
                 } else {
@@ -462,24 +465,33 @@ impl Hearing {
     /// The exit when the channel is closed.
     async fn exit(self, door: &Door) -> Exit {
         let (link, name) = (&door.link, door.name.as_str());
-        match self.exit {
-            Some((Exit::Code(SSH_FAILED), _)) if self.out.passed() => match door.lost_within(REST_LIMIT).await {
-                Some(why) => Exit::Unknown(format!("{name}: {why}")),
-                // It is the script's own.
-                None => Exit::Code(SSH_FAILED),
-            },
-            Some((exit, _)) if self.out.passed() => exit,
-            Some((ref exit, _)) => Exit::NotStarted(self.never_began(name, exit)),
+        match self.exit.clone() {
+            Some((exit, _)) => {
+                let lost = match exit {
+                    Exit::Code(SSH_FAILED) => door.lost_within(REST_LIMIT).await,
+                    _ => None,
+                };
+                match lost {
+                    Some(why) => self.lost(name, &why),
+                    None if self.out.passed() => exit,
+                    None => Exit::NotStarted(self.never_began(name, &exit)),
+                }
+            }
             None => {
                 // The end of the connection closes its channels a moment before it is told.
                 let why = tokio::time::timeout(REST_LIMIT, link.closed()).await;
                 let why = why.unwrap_or_else(|_| "the channel was closed without an exit status".to_owned());
-                if self.out.passed() {
-                    Exit::Unknown(format!("{name}: {why}"))
-                } else {
-                    Exit::NotStarted(format!("{name}: before it began: {why}"))
-                }
+                self.lost(name, &why)
             }
+        }
+    }
+
+    /// The exit of a command whose connection went.
+    fn lost(&self, name: &str, why: &str) -> Exit {
+        if self.out.passed() {
+            Exit::Unknown(format!("{name}: {why}"))
+        } else {
+            Exit::NotStarted(format!("{name}: before it began: {why}"))
         }
     }
 

@@ -6,13 +6,13 @@
 //! goes through it is no session, of which a server allows few.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::door::Door;
+use super::door::{Between, Door};
 use super::errors::{link_error, printable};
 use super::known_hosts::host_name;
 use super::pipe::{Chunks, pipe};
@@ -72,7 +72,6 @@ pub(super) struct Relay {
     forwarded: tokio::sync::Mutex<HashSet<(String, u16)>>,
     /// Why the login ended.
     ended: watch::Receiver<Option<String>>,
-    beat: Arc<Mutex<Instant>>,
     _end: DropGuard,
 }
 
@@ -126,15 +125,18 @@ impl Relay {
         let (tell, ended) = watch::channel(None);
         let tell = Arc::new(tell);
         tokio::spawn(keep(master, chunks, said, Arc::clone(&tell), end.clone()));
+        let (beats, beat) = watch::channel(None);
         let door = Arc::new(Door {
             link: Arc::clone(&hop.link),
             name: target.name.clone(),
             exec: exec_line(&directory, &place),
-            between: Some(ended.clone()),
+            between: Some(Between {
+                ended: ended.clone(),
+                beat,
+            }),
             spare: Spare::default(),
         });
-        let beat = Arc::new(Mutex::new(Instant::now()));
-        let begun = beating(&door, Arc::clone(&beat), tell, end).await;
+        let begun = beating(&door, beats, tell, end).await;
         begun.map_err(|exit| not_begun(&label, &exit))?;
         let relay = Arc::new(Self {
             directory,
@@ -142,7 +144,6 @@ impl Relay {
             hop,
             forwarded: tokio::sync::Mutex::default(),
             ended,
-            beat,
             _end: guard,
         });
         Ok((relay, door))
@@ -151,11 +152,6 @@ impl Relay {
     /// Whether the login is still there, as far as is known.
     pub(super) fn lives(&self) -> bool {
         self.ended.borrow().is_none() && self.hop.link.gone().is_none()
-    }
-
-    /// Time since the host behind the hop last said anything.
-    pub(super) fn quiet_for(&self) -> Duration {
-        self.beat.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
     }
 
     /// Resolves when the login is gone, with why.
@@ -277,7 +273,7 @@ fn over(tell: &watch::Sender<Option<String>>, why: String) {
 /// Starts the beat, and waits for the first one.
 async fn beating(
     door: &Arc<Door>,
-    beat: Arc<Mutex<Instant>>,
+    beats: watch::Sender<Option<Instant>>,
     tell: Arc<watch::Sender<Option<String>>>,
     end: CancellationToken,
 ) -> Result<(), Exit> {
@@ -295,7 +291,7 @@ async fn beating(
                     return;
                 }
             }
-            *beat.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+            beats.send_replace(Some(Instant::now()));
             if let Some(first) = first.take() {
                 let _ = first.send(());
             }

@@ -179,8 +179,7 @@ impl Session {
     /// Time since the peer last said anything. It answers every few seconds, asked or not.
     #[must_use]
     pub fn quiet_for(&self) -> Duration {
-        let own = self.door.link.quiet_for();
-        self.relay.as_ref().map_or(own, |relay| own.max(relay.quiet_for()))
+        self.door.quiet_for()
     }
 
     /// Says goodbye and ends the connection; what runs on it ends on the node.
@@ -227,10 +226,8 @@ pub(super) async fn follow(
     inlet: Inlet,
     needs: Option<usize>,
 ) -> Result<Follow, Exit> {
-    let (door, command) = (Arc::clone(door), command.clone());
     let yielding = needs.map(|needs| door.link.yielding(needs));
     let limit = command.limit.time;
-    let (door_name, link) = (door.name.clone(), Arc::clone(&door.link));
     let unwanted = yielding
         .as_ref()
         .map_or_else(CancellationToken::new, |y| y.over.child_token());
@@ -241,20 +238,21 @@ pub(super) async fn follow(
         loss: inlet.loss(),
         end: unwanted.clone().drop_guard(),
     };
+    let (way, command) = (Arc::clone(door), command.clone());
     tokio::spawn(async move {
         let mut pipe = inlet.hear(began);
         let stop = Stop {
             deadline: None,
             unwanted: &unwanted,
         };
-        let Ending { exit, rest } = converse(&door, &command, None, &mut pipe, stop).await;
+        let Ending { exit, rest } = converse(&way, &command, None, &mut pipe, stop).await;
         drop(pipe);
         let exit = match rest {
             Some(rest) => rest.end().await.unwrap_or(exit),
             None => exit,
         };
         let yielded = yielding.is_some_and(|y| y.over.is_cancelled());
-        let exit = if yielded { too_few(&door) } else { exit };
+        let exit = if yielded { too_few(&way) } else { exit };
         tell.send_replace(Some(exit));
     });
     loop {
@@ -262,11 +260,11 @@ pub(super) async fn follow(
             Ok(Ok(())) => return Ok(follow),
             // The pipe went without a beginning.
             Ok(Err(_)) => return Err(follow.wait().await),
-            // That is no fault of the command's. The connection's guard gives such a peer up, which ends this.
-            Err(_) if link.quiet_for() > SILENT_AFTER => {}
+            // That is no fault of the command's. A peer that stays silent is given up, which ends this.
+            Err(_) if door.quiet_for() > SILENT_AFTER => {}
             Err(_) => {
                 let why = "the login shell did not run it in time";
-                return Err(Exit::NotStarted(format!("{door_name}: {why}")));
+                return Err(Exit::NotStarted(format!("{}: {why}", door.name)));
             }
         }
     }
