@@ -136,12 +136,6 @@ impl NodeLog {
             first: true,
         }
     }
-
-    /// Whether what was read before this end is a log, however it ended: a command of the user's own that could be run.
-    pub(super) fn printed(&self) -> impl Fn(&Exit) -> bool + use<> {
-        let own = matches!(self.follower.place(), Place::Command { .. });
-        move |exit| own && !matches!(exit, Exit::Code(126 | 127))
-    }
 }
 
 /// Where the log of a role is; `container` is the name of the chosen container.
@@ -253,7 +247,7 @@ pub(super) async fn follow(
             }
             Target::Ray(_) => false,
         };
-        let printed = heard.began && matches!(target, Target::Own(_)) && log.printed()(&exit);
+        let printed = heard.began && matches!(target, Target::Own(_)) && log.follower.printed(&exit);
         if !exit.ok() && !heard.gone && !printed {
             let (what, own) = match &target {
                 Target::Own(chosen) => {

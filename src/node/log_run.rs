@@ -59,7 +59,6 @@ pub(super) async fn once(
     let docker = !ray && matches!(log.follower.place(), Place::Container { .. });
     // A file that is there says so itself.
     let files = ray || log.follower.repeats();
-    let printed = log.printed();
     let run = feed.next_run();
     let started = feed.now();
     let start = CommandStart {
@@ -168,7 +167,7 @@ pub(super) async fn once(
             reader.seeks(None);
             heard = std::mem::take(&mut reader.heard);
             // It may have come to its end before that was told.
-            if told.is_none() && heard.began && (leaving || overrun || exit.ok() || printed(&exit)) {
+            if told.is_none() && heard.began && (leaving || overrun || exit.ok() || reader.follower().printed(&exit)) {
                 told = Some(from.clone());
                 feed.send(source, EventKind::LogSource(from)).await;
             }

@@ -9,7 +9,7 @@ mod tests;
 
 use std::time::Duration;
 
-use crate::domain::command::{Command, Output, quote};
+use crate::domain::command::{Command, Exit, Output, quote};
 use crate::domain::logs::Older;
 use crate::domain::units::Bytes;
 use crate::log::Line;
@@ -214,6 +214,15 @@ impl Follower {
         match &self.place {
             Place::Container { .. } | Place::File { .. } | Place::ContainerFile { .. } => true,
             Place::Command { .. } => false,
+        }
+    }
+
+    /// Whether what came before this end is a log, however it ended: a command of the user's own that could be run.
+    #[must_use]
+    pub fn printed(&self, exit: &Exit) -> bool {
+        match &self.place {
+            Place::Command { .. } => !matches!(exit, Exit::Code(126 | 127)),
+            Place::Container { .. } | Place::File { .. } | Place::ContainerFile { .. } => false,
         }
     }
 
