@@ -181,7 +181,7 @@ pub const BINDINGS: &[Binding] = &[
     },
     Binding {
         keys: "s",
-        hint: "the model server only",
+        hint: "the server",
         help: "stop the model server only",
         group: Group::Stop,
         modes: &[Mode::StopMenu],

@@ -21,7 +21,7 @@ pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect) {
     } else if asks && secret {
         typing()
     } else {
-        bound(scene.state.screen.mode, !refused(scene), scene.state.run_under_way())
+        bound(scene)
     };
     for (rank, key, word) in keys {
         let spans = vec![
@@ -51,13 +51,27 @@ type Keys = Vec<(u8, &'static str, &'static str)>;
 /// The key that counts everywhere and always.
 const LEAVE: (u8, &str, &str) = (3, "Ctrl-C", "quit");
 
-fn bound(mode: Mode, confirms: bool, under_way: bool) -> Keys {
-    let runs = |b: &Binding| b.chords.iter().any(|(_, p)| *p == Press::Intent(Intent::Confirm));
-    let stops = |b: &Binding| b.chords.iter().any(|(_, p)| *p == Press::Intent(Intent::StopRun));
-    let hints = input::hints(mode)
+fn bound(scene: &Scene<'_>) -> Keys {
+    let state = scene.state;
+    // Keys that do nothing now.
+    let mut idle = Vec::new();
+    if refused(scene) {
+        idle.push(Intent::Confirm);
+    }
+    if !state.run_under_way() {
+        idle.push(Intent::StopRun);
+    }
+    if state.run.is_none() {
+        idle.push(Intent::Steps);
+    }
+    let works = |b: &Binding| {
+        !b.chords
+            .iter()
+            .any(|(_, p)| matches!(p, Press::Intent(i) if idle.contains(i)))
+    };
+    let hints = input::hints(state.screen.mode)
         .into_iter()
-        .filter(|b| confirms || !runs(b))
-        .filter(|b| under_way || !stops(b))
+        .filter(|b| works(b))
         .enumerate();
     hints
         .map(|(i, b)| {
@@ -85,9 +99,8 @@ fn stays(binding: &Binding) -> Option<u8> {
     let rank = |press: &Press| match press {
         Press::Answer(_) | Press::Intent(Intent::Confirm) => Some(1),
         Press::Intent(Intent::Back | Intent::StopRun | Intent::StopMenu) => Some(2),
-        // The stop menu lists them itself.
-        Press::Intent(Intent::Plan(Action::StopServe | Action::StopAll)) => None,
-        Press::Intent(Intent::Plan(Action::Up)) => Some(3),
+        // The stop menu lists them itself too.
+        Press::Intent(Intent::Plan(Action::Up | Action::StopServe | Action::StopAll)) => Some(3),
         Press::Intent(Intent::Help | Intent::Quit) => Some(4),
         Press::Intent(_) => (binding.group == Group::Cluster).then_some(5),
     };

@@ -28,18 +28,19 @@ const RUN_OVER: Duration = Duration::from_secs(60);
 /// Draws the line.
 pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect) {
     let mut row = Row::new();
-    row.put(0, " ", scene.look.text());
     let told = scene.told.map(|text| (text.to_owned(), scene.look.text()));
     let said = told
         .or_else(|| leaving(scene))
         .or_else(|| question(scene))
         .or_else(|| notice(scene))
-        .or_else(|| run(scene))
-        .or_else(|| next(scene));
+        .or_else(|| run(scene));
     if let Some((text, style)) = said {
-        row.put(0, text, style).tight();
+        row.put(0, text, style);
+    } else if let Some((text, style)) = next(scene) {
+        // A hint of which half a word is missing says less than its first clause.
+        row.clauses(0, &text, style);
     }
-    row.draw(canvas, area.x, area.y, area.width);
+    row.draw(canvas, area.x.saturating_add(1), area.y, area.width.saturating_sub(1));
 }
 
 fn leaving(scene: &Scene<'_>) -> Option<(String, Style)> {
@@ -167,7 +168,7 @@ fn suggestion(state: &State, now: Stamp) -> Option<&'static str> {
     let workers = standing::workers(state, now);
     match &state.server.state {
         ServingState::Ready => {
-            return Some("ready: T runs a throughput test, y copies the ssh line that reaches the server");
+            return Some("ready: T runs a throughput test; y copies the ssh line that reaches the server");
         }
         ServingState::Loading | ServingState::Answering => {
             return Some("the model loads; closing this console stops nothing");

@@ -48,8 +48,9 @@ const LABEL: usize = 8;
 pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect, regions: &mut Regions) {
     let inner = frame(canvas, area, scene.border(Pane::Serving), title(scene), Row::new());
     regions.panes.push((Pane::Serving, area));
-    for (y, row) in (inner.y..inner.bottom()).zip(rows(scene, inner.height, inner.width.saturating_sub(2))) {
-        row.draw(canvas, inner.x + 1, y, inner.width.saturating_sub(2));
+    let width = inner.width.saturating_sub(2);
+    for (y, row) in (inner.y..inner.bottom()).zip(rows(scene, inner.height, width)) {
+        row.draw(canvas, inner.x + 1, y, width);
     }
 }
 
@@ -92,8 +93,7 @@ fn rows<'a>(scene: &Scene<'a>, height: u16, width: u16) -> Vec<Row<'a>> {
         rows.push(requests(scene));
         rows.push(figures::times(scene));
         rows.push(figures::caches(scene));
-        rows.push(tunnel(scene));
-        rows.push(proof(scene));
+        reach(scene, &mut rows, height, width);
         return rows;
     }
     let server = &scene.state.server;
@@ -120,9 +120,34 @@ fn rows<'a>(scene: &Scene<'a>, height: u16, width: u16) -> Vec<Row<'a>> {
         rows.push(figures::caches(scene));
     }
     rows.push(url(scene));
-    rows.push(tunnel(scene));
-    rows.push(proof(scene));
+    reach(scene, &mut rows, height, width);
     rows
+}
+
+/// Adds the line that reaches the server, and what proves that it answers. A line that is longer than a row stands whole below its name, where there are
+/// rows for it.
+fn reach<'a>(scene: &Scene<'a>, rows: &mut Vec<Row<'a>>, height: u16, width: u16) {
+    let line = tunnel_line(&scene.state.config);
+    let room = usize::from(height).saturating_sub(rows.len() + 2);
+    let beside = usize::from(width).saturating_sub(LABEL + 2);
+    let pieces = wrap(&line, width);
+    let whole = line.chars().count() > beside && pieces.len() <= room;
+    let mut row = Row::new();
+    row.put(0, label("reach it"), scene.look.label());
+    if !whole {
+        row.put(0, line, address_style(scene));
+    }
+    // What mends the server goes before the way to it.
+    if scene.state.cure().is_none() {
+        row.put(1, "y copies", scene.look.dim()).right();
+    }
+    rows.push(row);
+    for piece in pieces.into_iter().filter(|_| whole) {
+        let mut row = Row::new();
+        row.put(0, piece, address_style(scene));
+        rows.push(row);
+    }
+    rows.push(proof(scene));
 }
 
 /// What a load has come to, how long it still takes and what that rests on: until the server answers, nothing else is of interest.
@@ -337,18 +362,6 @@ fn url<'a>(scene: &Scene<'a>) -> Row<'a> {
     row.put(0, server_url(&scene.state.config), address_style(scene));
     if !scene.state.config.ssh.jump.is_empty() {
         row.put(3, "as seen from the jump host", look.dim());
-    }
-    row
-}
-
-fn tunnel<'a>(scene: &Scene<'a>) -> Row<'a> {
-    let look = scene.look;
-    let mut row = Row::new();
-    row.put(0, label("reach it"), look.label());
-    row.put(0, tunnel_line(&scene.state.config), address_style(scene));
-    // What mends the server goes before the way to it.
-    if scene.state.cure().is_none() {
-        row.put(1, "y copies", look.dim()).right();
     }
     row
 }

@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 
 use bringup::domain::command::Exit;
-use bringup::domain::intent::{Action, Mode};
+use bringup::domain::intent::{Action, Mode, Pane};
 use bringup::domain::question::{Ask, Question};
 use bringup::domain::{HopId, QuestionId, Source};
 use bringup::log::LogWindows;
-use bringup::model::State;
+use bringup::model::{State, tunnel_line};
 
 use crate::build::*;
 use crate::runs::*;
@@ -106,6 +106,36 @@ fn states() -> Vec<(&'static str, State, &'static [&'static str])> {
 fn joined(text: &str) -> String {
     let frame = |c: &char| !c.is_whitespace() && !('─'..='╿').contains(c);
     text.chars().filter(frame).collect()
+}
+
+#[test]
+fn the_line_that_reaches_the_server_is_whole_where_its_pane_has_the_rows() {
+    let mut state = ready(example());
+    state.screen.focus = Pane::Serving;
+    state.screen.zoom = true;
+    let line = tunnel_line(&state.config);
+    for size in [(40, 22), (60, 20), (80, 24)] {
+        let text = shot(&state, &LogWindows::default(), size).text();
+        assert!(joined(&text).contains(&joined(&line)), "{line} at {size:?}\n{text}");
+    }
+}
+
+#[test]
+fn only_keys_that_do_something_are_hinted_and_the_stop_menu_names_its_own() {
+    let keys = |state: &State, size| {
+        let text = shot(state, &LogWindows::default(), size).text();
+        text.lines().last().unwrap_or_default().to_owned()
+    };
+    let help = in_mode(idle(example()), Mode::Help);
+    assert!(!keys(&help, (60, 20)).contains(" r run"));
+    let mut after = run(Exit::Code(0), &[]);
+    after.screen.mode = Mode::Help;
+    assert!(keys(&after, (60, 20)).contains(" r run"));
+    after.screen.mode = Mode::StopMenu;
+    for state in [after, in_mode(ready(example()), Mode::StopMenu)] {
+        let line = keys(&state, (40, 12));
+        assert!(line.contains("s the server") && line.contains("a all"), "{line}");
+    }
 }
 
 #[test]

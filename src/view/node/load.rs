@@ -292,7 +292,7 @@ pub(in crate::view) fn summary<'a>(scene: &Scene<'a>) -> Vec<Row<'a>> {
     if let Some(judged) = judged.filter(|j| !j.evidence.is_empty()) {
         let text = judged.advice.clone().unwrap_or_else(|| judged.evidence.join("; "));
         let mut row = Row::new();
-        row.put(0, text, tone(look, &judged.verdict));
+        row.clauses(0, &text, tone(look, &judged.verdict));
         rows.push(row);
     }
     rows

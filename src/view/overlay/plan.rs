@@ -12,7 +12,8 @@ use crate::view::regions::Regions;
 use crate::view::widgets::row::Row;
 use crate::view::words;
 
-use super::{Line, broken, line, text_width, whole};
+use super::small::{self, small};
+use super::{Line, broken, line, place, text_width};
 
 /// Indent of what belongs to a step.
 const INDENT: usize = 4;
@@ -26,6 +27,11 @@ const BODY: u16 = 12;
 pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect, regions: &mut Regions) {
     let Some(plan) = &scene.state.plan else { return };
     let look = scene.look;
+    if small(area) {
+        let question = format!("{}?", words::action(plan.action));
+        small::draw(scene, canvas, area, &question, &short(scene, plan, area.width), regions);
+        return;
+    }
     let mut title = Row::new();
     title.put(0, format!("plan: {}", words::action(plan.action)), look.focus());
     if plan.refusals.is_empty() {
@@ -34,7 +40,7 @@ pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect, regio
     } else {
         title.put(1, "refused", look.bad());
     }
-    whole(
+    place(
         scene,
         canvas,
         area,
@@ -42,6 +48,20 @@ pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect, regio
         &text(scene, plan, text_width(area)),
         regions,
     );
+}
+
+/// What it is about on a small screen: why it is refused, or which steps it has; all that [`text`] says stands below.
+fn short(scene: &Scene<'_>, plan: &Plan, width: u16) -> Vec<Line> {
+    let mut lines = Vec::new();
+    if plan.refusals.is_empty() {
+        for step in &plan.steps {
+            let text = format!("{} {}", step.id.0 + 1, step.title);
+            lines.extend(small::plain(&text, width, scene.look.title()));
+        }
+        lines.push(Line::new());
+    }
+    lines.extend(text(scene, plan, width));
+    lines
 }
 
 fn text(scene: &Scene<'_>, plan: &Plan, width: u16) -> Vec<Line> {

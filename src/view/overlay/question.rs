@@ -47,7 +47,6 @@ pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect, regio
 fn short(scene: &Scene<'_>, question: &Question, width: u16) -> (String, Vec<Line>) {
     let look = scene.look;
     let who = words::source(scene.state, question.from);
-    let again = |again: bool| again.then(|| line("✗ That was not it.", look.bad()));
     match &question.ask {
         Ask::HostKey {
             host,
@@ -61,9 +60,9 @@ fn short(scene: &Scene<'_>, question: &Question, width: u16) -> (String, Vec<Lin
             }
             (format!("trust {who}'s key?"), lines)
         }
-        Ask::Passphrase { key, again: wrong } => {
+        Ask::Passphrase { key, again } => {
             let mut lines = vec![field(scene, "")];
-            lines.extend(again(*wrong));
+            lines.extend(refused(scene, *again));
             lines.extend(small::plain(&format!("of {key}, for {who}"), width, look.text()));
             ("passphrase?".to_owned(), lines)
         }
@@ -74,16 +73,12 @@ fn short(scene: &Scene<'_>, question: &Question, width: u16) -> (String, Vec<Lin
             echo: _,
             number,
             of,
-            again: wrong,
+            again,
         } => {
             let mut lines = vec![field(scene, "")];
-            lines.extend(again(*wrong));
-            let place = if *of > 1 {
-                format!(" ({number} of {of})")
-            } else {
-                String::new()
-            };
-            lines.extend(small::plain(&format!("{account}{place}"), width, look.text()));
+            lines.extend(refused(scene, *again));
+            let text = format!("{account}{}", place(*number, *of));
+            lines.extend(small::plain(&text, width, look.text()));
             lines.extend(small::plain(said, width, look.dim()));
             (prompt.clone(), lines)
         }
@@ -119,9 +114,7 @@ fn text(scene: &Scene<'_>, question: &Question, width: u16) -> Vec<Line> {
             lines.push(choice(scene, "n", "refuse; nothing is sent to that machine"));
         }
         Ask::Passphrase { key, again } => {
-            if *again {
-                lines.push(line("✗ That was not it.", look.bad()));
-            }
+            lines.extend(refused(scene, *again));
             let text = format!("The key {key} is encrypted; {who} needs it.");
             lines.extend(broken(&text, 0, width, look.text()));
             lines.push(Line::new());
@@ -143,15 +136,9 @@ fn text(scene: &Scene<'_>, question: &Question, width: u16) -> Vec<Line> {
             of,
             again,
         } => {
-            if *again {
-                lines.push(line("✗ That was not it.", look.bad()));
-            }
-            let place = if *of > 1 {
-                format!(" ({number} of {of})")
-            } else {
-                String::new()
-            };
-            lines.extend(broken(&format!("{account} asks{place}:"), 0, width, look.text()));
+            lines.extend(refused(scene, *again));
+            let text = format!("{account} asks{}:", place(*number, *of));
+            lines.extend(broken(&text, 0, width, look.text()));
             lines.push(Line::new());
             if !said.is_empty() {
                 lines.extend(broken(said, 2, width, look.dim()));
@@ -169,6 +156,19 @@ fn text(scene: &Scene<'_>, question: &Question, width: u16) -> Vec<Line> {
     }
     lines.push(Line::new());
     lines
+}
+
+/// That the answer before was a wrong one.
+fn refused(scene: &Scene<'_>, again: bool) -> Option<Line> {
+    again.then(|| line("✗ That was not it.", scene.look.bad()))
+}
+
+/// Which of the questions of one login it is, where there are several.
+fn place(number: usize, of: usize) -> String {
+    match of {
+        0 | 1 => String::new(),
+        _ => format!(" ({number} of {of})"),
+    }
 }
 
 /// The field that is typed into: dots, or the text where it may be seen.

@@ -162,7 +162,7 @@ fn text(scene: &Scene<'_>, machine: &Machine, width: u16, detail: Detail) -> Vec
                 StepState::Checking | StepState::Running | StepState::Verifying => true,
                 StepState::Failed(_) | StepState::Aborted | StepState::Unknown(_) => true,
             };
-            lines.push((head(scene, step, status), at_work));
+            lines.push((head(scene, step, status, width), at_work));
             let details = details(scene, step, status, width, detail);
             lines.extend(details.into_iter().map(|line| (line, at_work)));
         }
@@ -179,7 +179,8 @@ fn done(look: &Look, first: &Step, last: &Step) -> Line {
     ]
 }
 
-fn head(scene: &Scene<'_>, step: &Step, status: &StepStatus) -> Line {
+/// A step with how it is. Where there is no room, its limit goes, then its time.
+fn head(scene: &Scene<'_>, step: &Step, status: &StepStatus, width: u16) -> Line {
     let look = scene.look;
     let (mark, style) = mark(look, &status.state);
     // What came true since is history: it does not shout any more.
@@ -201,7 +202,12 @@ fn head(scene: &Scene<'_>, step: &Step, status: &StepStatus) -> Line {
         spans.push(Span::styled(format!("  {word}"), style));
     }
     if let Some(took) = took(scene, status) {
-        spans.push(Span::styled(format!("  {}{limit}", seconds(took)), look.dim()));
+        spans.push(Span::styled(format!("  {}", seconds(took)), look.dim()));
+        spans.push(Span::styled(limit, look.dim()));
+    }
+    let always = 4;
+    while spans.len() > always && spans.iter().map(Span::width).sum::<usize>() > usize::from(width) {
+        spans.pop();
     }
     spans
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::Span;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::domain::Stamp;
 use crate::model::series::Series;
@@ -88,6 +89,18 @@ impl<'a> Row<'a> {
     /// Adds a text.
     pub(in crate::view) fn put(&mut self, rank: u8, text: impl Into<Cow<'a, str>>, style: Style) -> &mut Self {
         self.push(rank, Body::Spans(vec![Span::styled(text, style)]))
+    }
+
+    /// Adds a text as its first clause, which stays as long as `rank` says, and the later ones, which go before it.
+    pub(in crate::view) fn clauses(&mut self, rank: u8, text: &str, style: Style) -> &mut Self {
+        let (first, mut rest) = text.split_at(clause_end(text));
+        self.put(rank, first.to_owned(), style);
+        while !rest.is_empty() {
+            let (next, after) = rest.split_at(clause_end(rest));
+            self.put(rank.saturating_add(1), next.to_owned(), style).tight();
+            rest = after;
+        }
+        self
     }
 
     /// Adds several spans as one piece.
@@ -190,7 +203,10 @@ impl<'a> Row<'a> {
             }
             at = at.saturating_add(gap).min(end);
             at = match &piece.body {
-                Body::Spans(spans) => canvas.spans(at, y, room, spans),
+                Body::Spans(spans) => match spans.as_slice() {
+                    [one] => canvas.text(at, y, room, &whole_words(&one.content, room), one.style),
+                    _ => canvas.spans(at, y, room, spans),
+                },
                 Body::Bar { share, style, .. } => canvas.text(at, y, w, &bar(*share, w), *style),
                 Body::Spark(history, ..) => canvas.text(at, y, w, &history.text(w), history.style),
             };
@@ -241,6 +257,37 @@ impl<'a> Row<'a> {
             total
         }
     }
+}
+
+/// A text that is too long for its room without the word that would be cut, where most of the room is left.
+fn whole_words(text: &str, room: u16) -> Cow<'_, str> {
+    let room = usize::from(room);
+    if text.width() <= room {
+        return text.into();
+    }
+    let mut cells = 0;
+    let mut end = None;
+    for (at, c) in text.char_indices() {
+        // One cell is the mark's.
+        if cells >= room {
+            break;
+        }
+        if c == ' ' {
+            end = Some(at).filter(|_| cells * 2 >= room);
+        }
+        cells += c.width().unwrap_or(0);
+    }
+    match end.and_then(|end| text.get(..end)) {
+        Some(words) => format!("{}…", words.trim_end()).into(),
+        None => text.into(),
+    }
+}
+
+/// Where a text's first clause ends: before the mark that the next one begins with.
+fn clause_end(text: &str) -> usize {
+    let later = |mark| text.match_indices(mark).map(|(at, _)| at).find(|at| *at > 0);
+    let ends = [": ", "; "].into_iter().filter_map(later);
+    ends.min().unwrap_or(text.len())
 }
 
 /// A history to draw.
@@ -321,6 +368,39 @@ mod tests {
         ];
         for (width, text) in cases {
             assert_eq!(drawn(sample, width), text, "{width}");
+        }
+    }
+
+    #[test]
+    fn the_later_clauses_of_a_text_go_whole_and_the_first_stays() {
+        let text = |row: &mut Row<'_>| {
+            row.clauses(0, "ready: T tests, y copies; q leaves", Style::default());
+        };
+        for (width, shown) in [
+            (34, "ready: T tests, y copies; q leaves"),
+            (33, "ready: T tests, y copies         "),
+            (24, "ready: T tests, y copies"),
+            (23, "ready                  "),
+            (4, "rea…"),
+        ] {
+            assert_eq!(drawn(text, width), shown, "{width}");
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_too_long_is_cut_between_words_unless_one_word_is_most_of_it() {
+        let text = |row: &mut Row<'_>| {
+            row.put(0, "no container vllm-qwen35 runs", Style::default());
+        };
+        for (width, shown) in [
+            (29, "no container vllm-qwen35 runs"),
+            (28, "no container vllm-qwen35…   "),
+            (25, "no container vllm-qwen35…"),
+            (24, "no container…           "),
+            (13, "no container…"),
+            (12, "no containe…"),
+        ] {
+            assert_eq!(drawn(text, width), shown, "{width}");
         }
     }
 
