@@ -1,6 +1,7 @@
 //! Ages of what a log said before the console came.
 
 mod given_up;
+mod kept;
 mod life;
 mod rates;
 mod survived;

@@ -11,6 +11,7 @@ use crate::domain::units::Bytes;
 use crate::domain::{NodeId, Reading, Stamp, When};
 
 use super::causes;
+use super::life;
 use super::load::in_peace;
 use super::load::trend::Trends;
 use super::ray;
@@ -110,12 +111,19 @@ fn serve(state: &mut State, node: NodeId, facts: ServeFacts, removed: bool, at: 
     let Some(seen) = state.observed.nodes.get_mut(node.index()) else {
         return;
     };
-    let ran = seen.serve.value().is_some_and(|s| !s.processes.is_empty());
-    let ended = ran && facts.processes.is_empty();
+    let before = seen.serve.value().cloned().zip(seen.serve.at());
+    let ran = before.filter(|(before, _)| !before.processes.is_empty());
+    let (runs, now) = (!facts.processes.is_empty(), facts.clone());
     seen.serve = Reading::known(facts, at);
-    if !ended {
+    if runs {
+        let unseen = state.unseen.take();
+        if unseen.is_some_and(|(before, read)| life::same((&before, read), (&now, at))) {
+            state.nodes.iter_mut().for_each(|view| view.load.back());
+        }
         return;
     }
+    let Some(ran) = ran else { return };
+    state.unseen = Some(ran);
     let loads = || state.nodes.iter().map(|n| &n.load);
     let head = state.nodes.get(node.index()).map(|n| &n.load);
     let peace = removed || run::stops_server(state) || head.is_some_and(|head| in_peace(head, loads(), at));

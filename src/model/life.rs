@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use crate::domain::load::Stage;
+use crate::domain::serving::{ServeFacts, ServeProcess};
 use crate::domain::{Stamp, When};
 
 use super::load::verdict::patience;
@@ -21,6 +22,16 @@ pub(super) fn began(state: &State) -> Option<Stamp> {
     let ups = facts.processes.iter().map(|p| p.up_seconds);
     let up = ups.reduce(|a, b| Some(a?.min(b?)))??;
     Some(Stamp(read.0.saturating_sub(up.saturating_mul(1000))))
+}
+
+/// Whether one of the processes that were read then is among those that were read later. A number is given again, and what has it now began after that.
+pub(super) fn same(before: (&ServeFacts, Stamp), now: (&ServeFacts, Stamp)) -> bool {
+    let is = |was: &ServeProcess, runs: &ServeProcess| {
+        let up = runs.up_seconds.unwrap_or(0).saturating_mul(1000);
+        was.pid == runs.pid && now.1.0.saturating_sub(up) < before.1.0
+    };
+    let mut were = before.0.processes.iter();
+    were.any(|was| now.0.processes.iter().any(|runs| is(was, runs)))
 }
 
 /// Takes from the head's load what can't be of the server that runs: the load of one before it, or else the ages that a clock gave which was set since.

@@ -18,6 +18,7 @@ use crate::domain::observed::Observed;
 use crate::domain::problem::Problem;
 use crate::domain::question::Question;
 use crate::domain::secret::SecretFrom;
+use crate::domain::serving::ServeFacts;
 use crate::domain::{NodeId, Now, Reading, RunId, Source, Stamp, Wall, When};
 use crate::measure::{Figures, Window};
 use crate::plan::{Machine, Plan};
@@ -101,6 +102,8 @@ pub struct State {
     pub(super) token_asked: Option<Stamp>,
     /// Since when its port refuses, while it does.
     pub(super) refused_since: Option<Stamp>,
+    /// The model server's processes when they were seen last before none was, and when that was.
+    pub(super) unseen: Option<(ServeFacts, Stamp)>,
     /// The processes of the model server when it answered last, in this start of it.
     pub(super) served: BTreeSet<u32>,
     /// When the server that answered the latest good scrape was started, as it says itself.
@@ -138,6 +141,8 @@ pub struct Options {
 pub struct NodeView {
     /// The load of the model, as the node's log tells it.
     pub load: Load,
+    /// When the line with which it begins was written, by the node's own clock: read once more it begins nothing.
+    pub(super) banner: Option<Wall>,
     /// What moves on it.
     pub trends: Trends,
     /// Its log.
@@ -442,6 +447,7 @@ impl State {
             planned: started.wall,
             own: VecDeque::new(),
             survived: None,
+            unseen: None,
             token_failed: None,
             token_asked: None,
             refused_since: None,

@@ -6,7 +6,7 @@ use crate::domain::effect::Effect;
 use crate::domain::event::{Event, EventKind};
 use crate::domain::link::LinkState;
 use crate::domain::load::LineFact;
-use crate::domain::{NodeId, Now, Reading, Source, Stamp, When};
+use crate::domain::{NodeId, Now, Reading, Source, Stamp, Wall, When};
 
 use super::state::{NOTICES, Notice, State, Watch};
 use super::when::when;
@@ -113,7 +113,7 @@ pub fn update(state: &mut State, event: Event) -> Vec<Effect> {
             if let Some(node) = node_of(source)
                 && let Some(at) = written_at(state, node, written, now)
             {
-                line(state, node, fact, at);
+                line(state, node, fact, at, written.by_node);
             }
         }
         EventKind::Sign(sign) => {
@@ -226,8 +226,17 @@ fn written_at(state: &mut State, node: NodeId, written: Written, now: Stamp) -> 
     Some(at)
 }
 
-/// Takes what a line says of a load.
-fn line(state: &mut State, node: NodeId, fact: LineFact, now: When) {
+/// Takes what a line says of a load that was written then, by its node's own clock `by_node`.
+fn line(state: &mut State, node: NodeId, fact: LineFact, now: When, by_node: Option<Wall>) {
+    if fact == LineFact::NewStart
+        && let Some(view) = state.nodes.get_mut(node.index())
+    {
+        let again = by_node.is_some() && view.banner == by_node && view.load.begun();
+        view.banner = by_node;
+        if again {
+            return;
+        }
+    }
     if survived::over(state, &fact, now) {
         return;
     }

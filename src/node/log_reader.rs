@@ -353,10 +353,12 @@ impl<'a> Reader<'a> {
     /// Keeps what a line that goes on being written says so far.
     fn find(&mut self, line: &Line) {
         let text = line.text();
-        let mut facts = grammar::read(&text);
-        // What failed is told with its whole line, and by where that stands.
-        facts.retain(|fact| !matches!(fact, LineFact::Failure(_) | LineFact::GaveUp { .. }));
-        self.found(line, facts);
+        let facts = grammar::read(&text);
+        // A bar is never whole. All else is told with its whole line, and by where that stands: of a command that is run again it was told before.
+        let bar = |fact: &LineFact| matches!(fact, LineFact::Bar { .. } | LineFact::Download { .. });
+        if facts.iter().any(bar) {
+            self.found(line, facts);
+        }
     }
 
     /// Keeps what was found in a line, to be told.
@@ -574,6 +576,35 @@ mod tests {
         let text = "ValueError: no such model\nValueError: no such tokenizer\n";
         assert_eq!(found(&log, &mut node, ssh::Stream::Out, text).len(), 2);
         assert_eq!(lines(&log).len(), 4);
+    }
+
+    #[test]
+    fn a_command_that_is_run_again_begins_no_load_with_the_half_of_a_line() {
+        let log = SharedLog::new(Mutex::new(Ring::new(1 << 16)));
+        let masker = Masker::default();
+        let mut node = node_log(Place::Command { line: "cat x".into() });
+        let pieces = [
+            "INFO 11-29 18:59:08 [api_server.py:1] vLLM API server version 0.1",
+            "8.0\n",
+            "Loading safetensors checkpoint shards:  25% Completed | 1/4 [00:00<00:01,  2.32it/s]",
+        ];
+        let starts = |node: &mut NodeLog| {
+            node.follower.command(LIMIT);
+            let mut reader = Reader::new(&log, &masker, node, false);
+            pieces.iter().for_each(|piece| reader.take(&chunk(piece, 0)));
+            let is = |of: &dyn Fn(&LineFact) -> bool| {
+                let lines = reader.findings.iter();
+                lines
+                    .filter(|f| matches!(f, EventKind::Line(fact, _) if of(fact)))
+                    .count()
+            };
+            (
+                is(&|fact| matches!(fact, LineFact::NewStart)),
+                is(&|fact| matches!(fact, LineFact::Bar { done: 1, .. })) > 0,
+            )
+        };
+        assert_eq!(starts(&mut node), (1, true));
+        assert_eq!(starts(&mut node), (0, true));
     }
 
     #[test]

@@ -60,6 +60,18 @@ pub struct Load {
     pub transports: Vec<Transport>,
     /// Whether the server ended in peace: what it said before is not why it is gone.
     pub over: bool,
+    /// How far it was when its server was seen no more.
+    kept: Option<Kept>,
+}
+
+/// How far a load was.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+struct Kept {
+    started: Option<When>,
+    stage: Option<(Stage, When)>,
+    bar: Option<Bar>,
+    gpu_wait: Option<u64>,
+    ranks: Vec<Rank>,
 }
 
 /// What says that a start comes to nothing.
@@ -243,19 +255,42 @@ impl Load {
 
     /// The server of this load is gone: no load is left. The failure lines stay, they may say why.
     pub fn ended(&mut self, in_peace: bool) {
-        self.stage = None;
-        self.bar = None;
-        self.gpu_wait = None;
-        self.started = None;
-        self.ranks.clear();
+        self.kept = Some(Kept {
+            started: self.started.take(),
+            stage: self.stage.take(),
+            bar: self.bar.take(),
+            gpu_wait: self.gpu_wait.take(),
+            ranks: std::mem::take(&mut self.ranks),
+        });
         self.over = in_peace;
+    }
+
+    /// The server that was seen no more is there again, and is the same: its load goes on where it was, unless its log has told of another one.
+    pub fn back(&mut self) {
+        let Some(kept) = self.kept.take() else { return };
+        let (was, is) = (kept.stage.map(|(stage, _)| stage), self.stage.map(|(stage, _)| stage));
+        self.over = false;
+        self.started = self.started.or(kept.started);
+        // Its log came again meanwhile, as far.
+        if was <= is {
+            return;
+        }
+        (self.stage, self.bar) = (kept.stage, kept.bar);
+        (self.gpu_wait, self.ranks) = (kept.gpu_wait, kept.ranks);
     }
 
     /// The server of this load was another one than the one that runs: nothing of it is left but why it may have failed.
     pub fn gone(&mut self) {
         self.ended(false);
+        self.kept = None;
         (self.line_at, self.progress_at) = (None, None);
         self.entered.clear();
+    }
+
+    /// Whether it has a beginning, also where its server is not seen now.
+    #[must_use]
+    pub fn begun(&self) -> bool {
+        self.started.is_some() || self.kept.as_ref().is_some_and(|kept| kept.started.is_some())
     }
 
     /// When the lines of this start were written, those that its ages are counted from.
@@ -285,7 +320,9 @@ impl Load {
         if self.stage.is_none_or(|(s, _)| stage > s) {
             self.stage = Some((stage, now));
             // Each stage comes once at most, so the list is as short as the stages are few.
-            self.entered.push((stage, now));
+            if self.entered.iter().all(|(known, _)| *known != stage) {
+                self.entered.push((stage, now));
+            }
             self.bar = None;
             self.goes_on(now);
         }
