@@ -734,7 +734,9 @@ fn a_load_says_how_it_goes_and_how_long_it_takes_and_from_what() {
     let judged = loading::judge(&state, None, now.stamp).unwrap();
     assert!(matches!(judged.verdict, Verdict::Stalled { .. }), "{judged:?}");
     assert!(
-        judged.evidence.contains(&"memory on spark-2 does not grow".to_owned()),
+        judged
+            .evidence
+            .contains(&"host memory on spark-2 does not grow".to_owned()),
         "{judged:?}"
     );
 }

@@ -27,7 +27,11 @@ fn a_load_is_told_the_same_by_who_saw_the_end_of_the_one_before() {
         let judged = judge(&console.state, None, console.state.now.stamp).unwrap();
         let head = console.state.config.node_name(HEAD).to_owned();
         let rate = judged.evidence.iter().find(|told| told.contains("memory on"));
-        assert_eq!(rate, Some(&format!("memory on {head} grows 60.0 GiB/min")), "{comes}");
+        assert_eq!(
+            rate,
+            Some(&format!("host memory on {head} grows 60.0 GiB/min")),
+            "{comes}"
+        );
     }
 }
 

@@ -40,6 +40,9 @@ const BUSY: f64 = 10.0;
 const UTILISATION_STEP: f64 = 5.0;
 const POWER_SHARE: f64 = 0.1;
 
+/// What is said of memory that fell and grows again.
+const BACK: &str = "goes up and down";
+
 /// What a node's readings tell of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -56,6 +59,17 @@ pub enum Signal {
     ModelCache,
     /// Utilisation and power of the GPUs.
     Gpu,
+}
+
+impl Signal {
+    /// Whether it is of all that runs on the host, and not of the load alone.
+    #[must_use]
+    pub fn of_host(self) -> bool {
+        match self {
+            Self::Memory | Self::PageCache | Self::DiskReads => true,
+            Self::GpuMemory | Self::ModelCache | Self::Gpu => false,
+        }
+    }
 }
 
 /// A signal as it stands now.
@@ -75,6 +89,8 @@ pub struct Seen {
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Trends {
     memory: Trend,
+    /// The most of the host's memory that was in use since the load began: what falls and comes back is no progress.
+    most: Option<f64>,
     gpu_memory: Trend,
     cached: Trend,
     read: Trend,
@@ -98,6 +114,7 @@ impl Trends {
     pub fn begin(&mut self) {
         self.base = None;
         self.grown = 0.0;
+        self.most = None;
     }
 
     /// Takes a reading of memory; says whether something moved. Growth of the page cache is all that a download without a bar shows, and reads are all
@@ -105,7 +122,10 @@ impl Trends {
     pub fn memory(&mut self, facts: &MemoryFacts, at: Stamp) -> bool {
         self.since.get_or_insert(at);
         let used = bytes(facts.used());
-        let mut moved = self.memory.grows(at, used, bytes(MEMORY_STEP));
+        // A server that was large has ended: what comes then begins from there.
+        let most = self.most.filter(|most| used >= most / 2.0).unwrap_or(used);
+        let mut moved = self.memory.grows_beyond(at, used, bytes(MEMORY_STEP), most);
+        self.most = Some(most.max(used));
         if let Some(cached) = facts.cached {
             moved |= self.cached.grows(at, bytes(cached), bytes(MEMORY_STEP));
         }
@@ -256,6 +276,7 @@ impl Trends {
             };
             let text = match signal {
                 Signal::DiskReads => self.read_text(now),
+                Signal::Memory if self.comes_back(now) => BACK.to_owned(),
                 Signal::Memory | Signal::GpuMemory | Signal::PageCache | Signal::ModelCache | Signal::Gpu => {
                     trend.text(now, bytes(step), began, young)
                 }
@@ -272,6 +293,20 @@ impl Trends {
             all.extend(self.gpu());
         }
         all
+    }
+
+    /// Whether the host's memory grows, by what would count as movement, and has not come to what was in use before.
+    fn comes_back(&self, now: Stamp) -> bool {
+        let trend = &self.memory;
+        let last = trend.points.back().map(|p| p.1);
+        let below = last.zip(self.most).is_some_and(|(last, most)| last < most);
+        let moves = trend.moved_at.is_some_and(|at| now.since(at) <= WINDOW);
+        below
+            && !moves
+            && trend
+                .lowest(now)
+                .zip(last)
+                .is_some_and(|(low, last)| last - low >= bytes(MEMORY_STEP))
     }
 
     /// What is read now; where that is nothing, what was read in the last minute, for that is what counts as movement.

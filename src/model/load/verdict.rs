@@ -31,6 +31,10 @@ const SLOW_STAGE: u32 = 2;
 /// that goes on takes some in that time.
 pub const LOOK: Duration = Duration::from_secs(10);
 
+/// How often its patience a stage whose log is silent may last on what moves on the host alone. What else runs there moves the same readings, so after that nobody
+/// can tell; a weights' shard, a graph or a kernel is a line, however slow.
+const HOST_ALONE: u32 = 3;
+
 /// A log whose newest line came sooner ago may still be read: an old line is then not its last.
 const READING: Duration = Duration::from_secs(2);
 
@@ -187,6 +191,10 @@ pub fn judge(case: &Case, now: Stamp) -> Judgement {
         evidence.push(looked(case, since, now));
     } else {
         evidence.extend(moving(case, now, silence > QUIET, good));
+        let moves = moved.age(now) <= QUIET;
+        if moves && matches!(verdict, Verdict::Silent { .. }) {
+            evidence.push("what moves is the whole host's, and may be other work".to_owned());
+        }
     }
     // Whether anything moved before somebody looked, nobody knows.
     let looked = match &verdict {
@@ -248,7 +256,7 @@ fn looked(case: &Case, since: Stamp, now: Stamp) -> String {
     }
     for (_, seen) in &case.signals {
         let name = match seen.signal {
-            Signal::Memory => "memory",
+            Signal::Memory => "the host's memory",
             Signal::GpuMemory => "GPU memory",
             Signal::PageCache => continue,
             Signal::DiskReads => "disk reads",
@@ -300,6 +308,9 @@ fn verdict(case: &Case, told: When, moved: When, now: Stamp) -> Verdict {
     };
     let moves = |seen: &Seen| seen.moved_at.is_some_and(|at| now.since(at) <= QUIET);
     if case.signals.iter().any(|(_, seen)| moves(seen)) {
+        if host_alone(case, told, now) {
+            return Verdict::Silent { since: told };
+        }
         // A download and a wait for a peer are told by their names all the same.
         return match waits {
             Some(what) if case.stage == Stage::Download => Verdict::Waiting(what),
@@ -326,6 +337,18 @@ fn verdict(case: &Case, told: When, moved: When, now: Stamp) -> Verdict {
         (None, Stage::Compile | Stage::Starting | Stage::Placement) => Verdict::Progressing,
         (None, _) => Verdict::Slow,
     }
+}
+
+/// Whether a load that writes lines has been silent for so long on what moves on the host alone that it may be other work that moves. A download may be as silent for
+/// as long as it takes, and is told by its own name.
+fn host_alone(case: &Case, told: When, now: Stamp) -> bool {
+    let moves = |seen: &Seen| seen.moved_at.is_some_and(|at| now.since(at) <= QUIET);
+    let own = case
+        .signals
+        .iter()
+        .any(|(_, seen)| moves(seen) && !seen.signal.of_host());
+    let long = told.age(now) > patience(case.stage).saturating_mul(HOST_ALONE);
+    case.writes && long && !own && case.stage != Stage::Download
 }
 
 /// Since when it is looked at, where that is too short to say anything of what neither speaks nor moves.
@@ -393,7 +416,7 @@ fn moving(case: &Case, now: Stamp, silent: bool, good: bool) -> Vec<String> {
 /// A signal's name, to be followed by its node's.
 fn named(signal: Signal) -> &'static str {
     match signal {
-        Signal::Memory => "memory on",
+        Signal::Memory => "host memory on",
         Signal::GpuMemory => "GPU memory on",
         Signal::PageCache => "the page cache on",
         Signal::DiskReads => "the disks of",

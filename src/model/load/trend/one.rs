@@ -33,9 +33,14 @@ pub(super) struct Trend {
 impl Trend {
     /// Adds a point; says whether it has grown by `step` since the lowest point of the window, or since it was seen to move last.
     pub(super) fn grows(&mut self, at: Stamp, value: f64, step: f64) -> bool {
+        self.grows_beyond(at, value, step, f64::NEG_INFINITY)
+    }
+
+    /// The same of what counts only beyond `most`.
+    pub(super) fn grows_beyond(&mut self, at: Stamp, value: f64, step: f64, most: f64) -> bool {
         let lowest = self.window(at).fold(value, f64::min);
         self.push(at, value);
-        let moved = value - lowest >= step;
+        let moved = value - lowest >= step && value > most;
         if moved {
             self.moved_at = Some(at);
         }
@@ -55,6 +60,12 @@ impl Trend {
         let last = self.points.back().map(|p| p.1);
         let inside = move |p: &&(Stamp, f64)| now.since(p.0) <= WINDOW && p.0 >= moved;
         self.points.iter().filter(inside).map(|p| p.1).chain(last)
+    }
+
+    /// The lowest value of the window.
+    pub(super) fn lowest(&self, now: Stamp) -> Option<f64> {
+        let inside = self.points.iter().filter(|p| now.since(p.0) <= WINDOW);
+        inside.map(|p| p.1).reduce(f64::min)
     }
 
     fn push(&mut self, at: Stamp, value: f64) {

@@ -73,3 +73,42 @@ fn what_grows_by_less_than_a_movement_has_hardly_grown_once_it_is_looked_at_for_
     assert!(!all.iter().skip(30).any(grows), "{all:?}");
     assert!(all.contains(&Some("has hardly grown".to_owned())), "{all:?}");
 }
+
+#[test]
+fn memory_that_falls_and_comes_back_is_no_progress_of_a_load() {
+    let mut trends = Trends::default();
+    let mut look = |second: u64, used: u64| {
+        let facts = MemoryFacts {
+            total: Bytes::from_mib(120 * GIB),
+            available: Bytes::from_mib(120 * GIB - used),
+            ..MemoryFacts::default()
+        };
+        let now = Stamp(second * 1000);
+        let moved = trends.memory(&facts, now);
+        let text = trends.seen(now, None).into_iter().next().map(|seen| seen.text);
+        (moved, text.unwrap_or_default())
+    };
+    assert!(!look(0, 40 * GIB).0);
+    assert!(look(2, 41 * GIB).0);
+    // Other work goes up and down below what was in use.
+    let mut said = Vec::new();
+    for turn in 0..60 {
+        let (down, _) = look(4 + turn * 4, 37 * GIB);
+        let (up, text) = look(6 + turn * 4, 40 * GIB + 900);
+        assert_eq!((down, up), (false, false), "{turn}");
+        said.push(text);
+    }
+    assert_eq!(said.last().map(String::as_str), Some("goes up and down"));
+    assert!(look(300, 42 * GIB).0, "beyond it");
+    trends.begin();
+    let facts = |used: u64| MemoryFacts {
+        total: Bytes::from_mib(120 * GIB),
+        available: Bytes::from_mib(120 * GIB - used),
+        ..MemoryFacts::default()
+    };
+    trends.memory(&facts(10 * GIB), Stamp(302_000));
+    assert!(
+        trends.memory(&facts(11 * GIB), Stamp(304_000)),
+        "another load begins from where it is"
+    );
+}

@@ -50,6 +50,48 @@ fn still() -> (String, Seen) {
 }
 
 #[test]
+fn what_moves_on_the_host_alone_is_progress_for_a_while_and_then_nobody_can_tell() {
+    let reads = |moved: u64| {
+        vec![
+            seen(Signal::Memory, Some(at(moved)), "grows 1.2 GiB/min"),
+            seen(Signal::DiskReads, Some(at(moved)), "reads 0.1 GB/s from disk"),
+        ]
+    };
+    let judged = |now: u64, change: &dyn Fn(&mut Case)| {
+        let mut weights = case(Stage::Weights);
+        weights.signals = reads(now - 2);
+        change(&mut weights);
+        judge(&weights, at(now))
+    };
+    assert_eq!(judged(540, &|_| ()).verdict, Verdict::Progressing);
+    let late = judged(542, &|_| ());
+    assert_eq!(late.verdict, Verdict::Silent { since: sure(0) });
+    assert_eq!(
+        late.evidence.last().unwrap(),
+        "what moves is the whole host's, and may be other work"
+    );
+    assert_eq!(late.advice, None);
+    // Its own GPU, a line, a worker that writes none, a download: these are another matter.
+    let gpu = seen(Signal::Gpu, Some(at(540)), "at 40 %, 30 W");
+    assert_eq!(
+        judged(542, &|case| case.signals.push(gpu.clone())).verdict,
+        Verdict::Progressing
+    );
+    assert_eq!(
+        judged(542, &|case| case.line_at = Some(sure(400))).verdict,
+        Verdict::Progressing
+    );
+    assert_eq!(judged(542, &|case| case.writes = false).verdict, Verdict::Progressing);
+    let download = judged(9000, &|case| case.stage = Stage::Download);
+    assert_eq!(download.verdict, Verdict::Waiting("the download".into()));
+    // The longest silence of a real start is that of a compilation.
+    assert_eq!(
+        judged(2700, &|case| case.stage = Stage::Compile).verdict,
+        Verdict::Progressing
+    );
+}
+
+#[test]
 fn silence_with_memory_that_grows_is_progress_and_says_so() {
     let mut weights = case(Stage::Weights);
     weights.signals = vec![seen(Signal::Memory, Some(at(248)), "grows 1.2 GiB/min")];
@@ -57,7 +99,7 @@ fn silence_with_memory_that_grows_is_progress_and_says_so() {
     assert_eq!(judged.verdict, Verdict::Progressing);
     assert_eq!(
         judged.evidence,
-        ["no line for 4m10s", "memory on spark-2 grows 1.2 GiB/min"]
+        ["no line for 4m10s", "host memory on spark-2 grows 1.2 GiB/min"]
     );
     assert_eq!(judged.advice, None);
 }
@@ -108,7 +150,7 @@ fn a_stall_says_since_when_somebody_looks() {
     assert_eq!(judged.verdict, Verdict::Stalled { since: sure(0) });
     let evidence = [
         "no line for 11m52s",
-        "memory on spark-2 does not grow",
+        "host memory on spark-2 does not grow",
         "looked at for the last 12 s only",
     ];
     assert_eq!(judged.evidence, evidence);
@@ -291,7 +333,7 @@ fn a_look_that_has_just_begun_is_told_in_whole_seconds() {
         found.signals = vec![still()];
         let judged = judge(&found, Stamp(100_000 + ms));
         assert_eq!(judged.verdict, Verdict::Early { since: at(100) });
-        let evidence = format!("looked at for {told}, judged by its log and memory");
+        let evidence = format!("looked at for {told}, judged by its log and the host's memory");
         assert_eq!(judged.evidence, [evidence], "{ms}");
     }
 }
