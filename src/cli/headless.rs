@@ -195,6 +195,7 @@ pub(super) fn server_answered(state: &State) -> bool {
             | ServingState::Answering
             | ServingState::Ready
             | ServingState::Degraded(_)
+            | ServingState::Stopping
             | ServingState::Failed(_) => true,
         },
     }

@@ -106,6 +106,7 @@ fn verdict(state: &State) -> Exit {
         | ServingState::Down
         | ServingState::Loading
         | ServingState::Degraded(_)
+        | ServingState::Stopping
         | ServingState::Failed(_) => Exit::NotServing,
     }
 }

@@ -141,6 +141,7 @@ impl Matcher {
             | LineFact::GpuWait { .. }
             | LineFact::Transport(_)
             | LineFact::Outlived(_)
+            | LineFact::ShutsDown
             | LineFact::GaveUp { .. } => None,
         });
         match self.rule(line, stream, failure) {

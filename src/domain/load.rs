@@ -112,6 +112,8 @@ pub enum LineFact {
     },
     /// Whoever printed this exception goes on: it is no failure.
     Outlived(String),
+    /// The server says that it ends, as it was told to.
+    ShutsDown,
 }
 
 impl LineFact {
@@ -129,7 +131,8 @@ impl LineFact {
             | Self::Transport(_)
             | Self::Failure(_)
             | Self::GaveUp { .. }
-            | Self::Outlived(_) => false,
+            | Self::Outlived(_)
+            | Self::ShutsDown => false,
         }
     }
 }

@@ -66,7 +66,11 @@ pub fn at_work(state: &State, now: Stamp) -> Option<Foreign> {
 fn youngest(state: &State, id: NodeId, now: Stamp) -> Option<Foreign> {
     match state.server.state {
         ServingState::Unknown | ServingState::Down | ServingState::Loading => {}
-        ServingState::Answering | ServingState::Ready | ServingState::Degraded(_) | ServingState::Failed(_) => {
+        ServingState::Answering
+        | ServingState::Ready
+        | ServingState::Degraded(_)
+        | ServingState::Stopping
+        | ServingState::Failed(_) => {
             return None;
         }
     }

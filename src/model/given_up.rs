@@ -72,6 +72,13 @@ pub(super) fn unsure(state: &State) -> Option<&str> {
         .map(|(_, text)| text.as_str())
 }
 
+/// Whether the log of the server that runs says that it ends, as it was told to.
+pub(super) fn shuts_down(state: &State) -> bool {
+    let head = state.nodes.get(state.config.head().index());
+    let said = head.and_then(|view| view.load.shuts_down);
+    said.zip(began(state)).is_some_and(|(said, began)| of(said, began))
+}
+
 fn loads(state: &State) -> impl Iterator<Item = &Load> {
     state.nodes.iter().map(|n| &n.load).filter(|l| !l.over)
 }

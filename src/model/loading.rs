@@ -79,7 +79,7 @@ impl Part {
 #[must_use]
 pub fn part(state: &State, id: NodeId) -> Option<Part> {
     // A server that has failed loads nothing, also where its process is still there.
-    if !state.loads() || matches!(state.server.state, ServingState::Failed(_)) {
+    if !state.loads() || matches!(state.server.state, ServingState::Failed(_) | ServingState::Stopping) {
         return outside(state, id);
     }
     // What the server shows of itself is more than the last stage that a log tells of.

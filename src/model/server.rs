@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::mem::discriminant;
+use std::time::Duration;
 
 use crate::domain::effect::Effect;
 use crate::domain::load::Stage;
@@ -24,6 +25,9 @@ use super::why::lost_since;
 
 /// HTTP's "service unavailable": a server that loads, or one that is broken.
 const UNAVAILABLE: u16 = 503;
+
+/// Time that a server which has closed its port takes to end, where its log does not say that it ends: what `docker stop` gives it.
+const ENDING: Duration = Duration::from_secs(10);
 
 /// Why nothing is known of a server whose port refuses.
 pub(super) const PORT_REFUSES: &str = "the server's port refuses";
@@ -166,7 +170,7 @@ pub(super) fn settle(state: &mut State, now: Stamp, effects: &mut Vec<Effect>) {
         effects.extend(news(state, &next).map(Effect::Notify));
     }
     state.awaited = match next {
-        ServingState::Down | ServingState::Loading | ServingState::Failed(_) => true,
+        ServingState::Down | ServingState::Loading | ServingState::Stopping | ServingState::Failed(_) => true,
         ServingState::Ready => false,
         ServingState::Answering | ServingState::Degraded(_) | ServingState::Unknown => state.awaited,
     };
@@ -204,7 +208,8 @@ pub fn server_since(state: &State) -> When {
         | ServingState::Down
         | ServingState::Answering
         | ServingState::Ready
-        | ServingState::Degraded(_) => None,
+        | ServingState::Degraded(_)
+        | ServingState::Stopping => None,
     };
     let told = told.and_then(When::sure).filter(|at| *at <= view.since);
     told.map_or(When::found(view.since), When::at)
@@ -242,6 +247,7 @@ fn found(view: &ServerView, next: &ServingState) -> bool {
             | ServingState::Answering
             | ServingState::Ready
             | ServingState::Degraded(_)
+            | ServingState::Stopping
             | ServingState::Failed(_),
             _,
         ) => false,
@@ -254,16 +260,19 @@ fn news(state: &State, next: &ServingState) -> Option<String> {
     match next {
         ServingState::Ready => state.awaited.then(|| format!("{name}: the model is ready")),
         ServingState::Failed(why) => match state.server.state {
-            ServingState::Loading | ServingState::Answering | ServingState::Ready | ServingState::Degraded(_) => {
-                Some(format!("{name}: the model server has failed: {why}"))
-            }
+            ServingState::Loading
+            | ServingState::Answering
+            | ServingState::Ready
+            | ServingState::Degraded(_)
+            | ServingState::Stopping => Some(format!("{name}: the model server has failed: {why}")),
             ServingState::Unknown | ServingState::Down | ServingState::Failed(_) => None,
         },
         ServingState::Unknown
         | ServingState::Down
         | ServingState::Loading
         | ServingState::Answering
-        | ServingState::Degraded(_) => None,
+        | ServingState::Degraded(_)
+        | ServingState::Stopping => None,
     }
 }
 
@@ -283,6 +292,8 @@ fn judge(state: &State, now: Stamp) -> ServingState {
         Health::Unreachable(_) => ServingState::Unknown,
         Health::Refused => refused(state, now),
         Health::Status(UNAVAILABLE) if not_yet(state, now) => ServingState::Loading,
+        // One that ends answers with an error before it closes its port.
+        Health::Status(_) if given_up::shuts_down(state) => ServingState::Stopping,
         Health::Status(code) => ServingState::Failed(format!("/health answers {code}")),
         Health::Ok => {
             if let Some(why) = wrong_model(state) {
@@ -305,7 +316,11 @@ fn judge(state: &State, now: Stamp) -> ServingState {
 fn not_yet(state: &State, now: Stamp) -> bool {
     let before = match state.server.state {
         ServingState::Unknown | ServingState::Down | ServingState::Loading => true,
-        ServingState::Answering | ServingState::Ready | ServingState::Degraded(_) | ServingState::Failed(_) => false,
+        ServingState::Answering
+        | ServingState::Ready
+        | ServingState::Degraded(_)
+        | ServingState::Stopping
+        | ServingState::Failed(_) => false,
     };
     let failed = !failures(state.nodes.iter().map(|n| &n.load).filter(|l| !l.over)).is_empty();
     before && !failed && state.token_failed.is_none() && !proven(state) && refused(state, now) == ServingState::Loading
@@ -342,6 +357,7 @@ fn refused(state: &State, now: Stamp) -> ServingState {
     }
     let failure = given_up::lines(state).first().map(|(_, text)| text);
     match (runs, failure) {
+        (Some(true), None) if ends(state, now) => ServingState::Stopping,
         (Some(true), _) if gave_up(state, failure.is_some()) => ServingState::Failed(match failure {
             Some(why) => why.clone(),
             None => "its port refuses, and its process is still there".to_owned(),
@@ -359,6 +375,13 @@ fn refused(state: &State, now: Stamp) -> ServingState {
             }
         }
     }
+}
+
+/// Whether a server whose port refuses, and whose process is there, is on its way out: its log says so, or the process that has answered closed its port a
+/// moment ago. What serves next is another process.
+fn ends(state: &State, now: Stamp) -> bool {
+    let closed = state.refused_since.is_some_and(|since| now.since(since) <= ENDING);
+    given_up::shuts_down(state) || (closed && !state.served.is_disjoint(&pids(state)))
 }
 
 /// Whether a server whose port refuses, and whose process is there, does not load: the same process has answered before, or its log says that it came to

@@ -292,6 +292,8 @@ pub enum ServingState {
     Ready,
     /// It was ready, and something is missing now.
     Degraded(String),
+    /// It was told to end: its port is closed or it says so, and its process is there.
+    Stopping,
     /// It ended or broke, and why.
     Failed(String),
 }
@@ -307,6 +309,7 @@ impl ServingState {
             Self::Answering => "answering",
             Self::Ready => "ready",
             Self::Degraded(_) => "degraded",
+            Self::Stopping => "stopping",
             Self::Failed(_) => "failed",
         }
     }
@@ -316,7 +319,7 @@ impl ServingState {
     pub fn answers(&self) -> bool {
         match self {
             Self::Answering | Self::Ready | Self::Degraded(_) => true,
-            Self::Unknown | Self::Down | Self::Loading | Self::Failed(_) => false,
+            Self::Unknown | Self::Down | Self::Loading | Self::Stopping | Self::Failed(_) => false,
         }
     }
 }

@@ -25,7 +25,7 @@ pub(super) fn ready(state: &mut State, before: &ServingState) {
         // It was found so: of what was said long before it has not died.
         ServingState::Unknown => until(state, less(state.now.stamp)),
         // A loss that seems to be over may be the beginning of the end.
-        ServingState::Ready | ServingState::Degraded(_) | ServingState::Failed(_) => {}
+        ServingState::Ready | ServingState::Degraded(_) | ServingState::Stopping | ServingState::Failed(_) => {}
     }
 }
 

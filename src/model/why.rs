@@ -48,6 +48,7 @@ impl State {
                 Some(Cow::Owned(format!("/v1/models: {why}")))
             }
             ServingState::Loading => given_up::doubt(self, self.now.stamp).map(Cow::Owned),
+            ServingState::Stopping => Some("it was told to end, and its process is still there".into()),
             ServingState::Down | ServingState::Ready => None,
         }
     }

@@ -77,6 +77,7 @@ fn server<'a>(scene: &Scene<'a>) -> Row<'a> {
         | ServingState::Answering
         | ServingState::Ready
         | ServingState::Degraded(_)
+        | ServingState::Stopping
         | ServingState::Failed(_) => {
             let text = format!(" {} {}", mark.glyph(), state.server.state.word());
             row.put(0, text, mark.style(look));

@@ -147,7 +147,7 @@ fn next(scene: &Scene<'_>) -> Option<(String, Style)> {
     let awaited = match &scene.state.server.state {
         ServingState::Down | ServingState::Unknown => true,
         ServingState::Loading | ServingState::Answering | ServingState::Ready => false,
-        ServingState::Failed(_) | ServingState::Degraded(_) => true,
+        ServingState::Failed(_) | ServingState::Degraded(_) | ServingState::Stopping => true,
     };
     if let Some(other) = foreign::at_work(scene.state, scene.now.stamp).filter(|_| awaited) {
         let text = format!("{}: wait and see what it does", other.text(scene.state));
@@ -173,6 +173,7 @@ fn suggestion(state: &State, now: Stamp) -> Option<&'static str> {
         ServingState::Loading | ServingState::Answering => {
             return Some("the model loads; closing this console stops nothing");
         }
+        ServingState::Stopping => return Some("the server ends: wait until it is gone before you start it again"),
         ServingState::Failed(_) | ServingState::Degraded(_) if state.cure().is_some() => {
             return Some("U shows what it takes to bring it back, X stops; y copies the command that looks into it");
         }

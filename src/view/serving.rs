@@ -168,6 +168,9 @@ fn trouble<'a>(scene: &Scene<'a>) -> Option<Row<'a>> {
             let text = known().unwrap_or_else(|| why.clone());
             row.put(0, format!("✗ {text}"), look.bad());
         }
+        ServingState::Stopping => {
+            row.put(0, state.server_why().unwrap_or_default(), look.warn());
+        }
         ServingState::Unknown => {
             let why = state.server_why().unwrap_or_default();
             row.put(0, format!("nothing known: {why}"), look.dim());
@@ -193,6 +196,7 @@ fn cure<'a>(scene: &Scene<'a>, height: u16, width: u16) -> Vec<Row<'a>> {
         | ServingState::Down
         | ServingState::Loading
         | ServingState::Answering
+        | ServingState::Stopping
         | ServingState::Ready => false,
     };
     let Some(cause) = state.first_cause().filter(|_| wrong) else {

@@ -183,6 +183,7 @@ pub(super) fn serve(state: &State) -> Mark {
         ServingState::Down => Mark::No,
         ServingState::Loading | ServingState::Answering => Mark::Busy,
         ServingState::Ready => Mark::Yes,
+        ServingState::Stopping => Mark::Stopped,
         ServingState::Degraded(_) | ServingState::Failed(_) => Mark::Bad,
     }
 }

@@ -95,7 +95,11 @@ fn serve<'a>(scene: &Scene<'a>, row: &mut Row<'a>) {
     let mark = standing::serve(state);
     match &state.server.state {
         ServingState::Loading => whole(scene, row),
-        ServingState::Ready | ServingState::Answering | ServingState::Degraded(_) | ServingState::Failed(_) => {
+        ServingState::Ready
+        | ServingState::Answering
+        | ServingState::Degraded(_)
+        | ServingState::Stopping
+        | ServingState::Failed(_) => {
             let word = state.server.state.word();
             let comma = if server_since(state).found { "," } else { "" };
             let text = format!("{word}{comma} {}", standing::serves_for(state, scene.now.stamp));

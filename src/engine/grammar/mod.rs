@@ -80,6 +80,9 @@ fn read_part(part: &str, quoted: bool) -> Vec<LineFact> {
     if text.starts_with("No available shared memory broadcast block found") {
         return vec![LineFact::StillWaits];
     }
+    if shuts_down(text) {
+        return vec![LineFact::ShutsDown];
+    }
     if let Some(size) = checkpoint(text) {
         return vec![LineFact::Stage(Stage::Weights), LineFact::Checkpoint(size)];
     }
@@ -99,6 +102,13 @@ fn read_part(part: &str, quoted: bool) -> Vec<LineFact> {
 fn new_start(text: &str) -> bool {
     let words = ["vLLM API server version", "Launching vLLM (", "server_args=ServerArgs("];
     words.iter().any(|w| text.starts_with(w)) || (text.contains('█') && text.contains(" version "))
+}
+
+/// What uvicorn says when it was told to end, and vLLM before it in newer versions; SGLang's server is uvicorn too.
+fn shuts_down(text: &str) -> bool {
+    text == "Shutting down"
+        || text.starts_with("Waiting for application shutdown")
+        || text.starts_with("[shutdown] API server: ")
 }
 
 /// `Filesystem type for checkpoints: EXT4. Checkpoint size: 17.69 GiB. Available RAM: 51.99 GiB.`

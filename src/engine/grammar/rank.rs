@@ -46,6 +46,7 @@ pub(super) fn read(plain: &str, facts: &[LineFact]) -> Option<RankLine> {
             | LineFact::Transport(_)
             | LineFact::Failure(_)
             | LineFact::Outlived(_)
+            | LineFact::ShutsDown
             | LineFact::GaveUp { .. } => {}
         }
     }

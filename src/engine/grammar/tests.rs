@@ -386,6 +386,7 @@ fn walk(log: &str) -> (Vec<Stage>, Option<LineFact>, bool) {
             | LineFact::Transport(_)
             | LineFact::Checkpoint(_)
             | LineFact::Outlived(_)
+            | LineFact::ShutsDown
             | LineFact::Rank(_) => None,
             LineFact::Failure(_) | LineFact::GaveUp { .. } => {
                 last = Some(fact.clone());
@@ -479,4 +480,26 @@ proptest::proptest! {
         let facts = read_line(&line);
         proptest::prop_assert!(facts.len() <= 120);
     }
+}
+
+#[test]
+fn a_server_that_was_told_to_end_says_so() {
+    for line in [
+        "INFO:     Shutting down",
+        "\u{1b}[32mINFO\u{1b}[0m:     Waiting for application shutdown.",
+        "(APIServer pid=14229) INFO 11-29 17:37:19 [launcher.py:254] [shutdown] API server: shutdown triggered",
+    ] {
+        assert_eq!(read_line(&strip(line)), vec![LineFact::ShutsDown], "{line}");
+    }
+    for line in [
+        "INFO:     Waiting for application startup.",
+        "(APIServer pid=14229) INFO 11-29 17:37:15 [loggers.py:335] Shutting down is not what this says",
+    ] {
+        assert!(!read_line(line).contains(&LineFact::ShutsDown), "{line}");
+    }
+}
+
+/// Without colours, as the log's decoder gives a line.
+fn strip(line: &str) -> String {
+    line.replace("\u{1b}[32m", "").replace("\u{1b}[0m", "")
 }

@@ -56,6 +56,8 @@ pub struct Load {
     pub failures: Vec<(When, String)>,
     /// The line that says that this start comes to nothing, and whether the engine says so of itself.
     pub gave_up: Option<LastWord>,
+    /// When the server said first that it ends.
+    pub shuts_down: Option<When>,
     /// NCCL transports seen since the start.
     pub transports: Vec<Transport>,
     /// Whether the server ended in peace: what it said before is not why it is gone.
@@ -189,6 +191,7 @@ impl Load {
                 // An engine that begins anew in the same server, and a server that came up all the same.
                 if stage == Stage::Starting || stage == Stage::Listening {
                     self.gave_up = None;
+                    self.shuts_down = None;
                 }
                 self.enter(stage, now);
             }
@@ -218,6 +221,9 @@ impl Load {
                 if self.failures.len() < FAILURES {
                     self.failures.push((now, text));
                 }
+            }
+            LineFact::ShutsDown => {
+                self.shuts_down.get_or_insert(now);
             }
             LineFact::Outlived(text) => {
                 self.failures.retain(|(_, said)| *said != text);

@@ -186,7 +186,69 @@ fn what_becomes_of_a_server_is_told_and_what_was_found_is_not() {
         ["sparks: the model server has failed: /health answers 500"]
     );
     told.server(400, ServerFacts::Health(Health::Refused));
-    assert_eq!(*told.state(), ServingState::Loading);
+    assert_eq!(*told.state(), ServingState::Stopping);
     told.server(500, ServerFacts::Health(Health::Ok));
     assert_eq!(notices(&told.server(600, metrics(5.0))), ["sparks: the model is ready"]);
+}
+
+#[test]
+fn a_server_that_is_stopped_ends_and_does_not_load() {
+    let mut told = Told::serving(Options::default());
+    told.healthy(100, 9.0);
+    told.server(200, ServerFacts::Health(Health::Refused));
+    assert_eq!(
+        *told.state(),
+        ServingState::Stopping,
+        "the process that answered closed its port"
+    );
+    assert!(!told.0.server.found);
+    told.node(3000, HEAD, Facts::Serve(ServeFacts::default()));
+    assert_eq!(*told.state(), ServingState::Down);
+    // Another one loads.
+    let process = |pid| ServeProcess {
+        pid,
+        mark: None,
+        command: "vllm serve".into(),
+        up_seconds: Some(1),
+    };
+    let serve = |pid| {
+        Facts::Serve(ServeFacts {
+            processes: vec![process(pid)],
+        })
+    };
+    told.node(6000, HEAD, serve(8));
+    told.server(6100, ServerFacts::Health(Health::Refused));
+    assert_eq!(*told.state(), ServingState::Loading);
+    // One that stays without a word of an end is broken.
+    let mut stays = Told::serving(Options::default());
+    stays.healthy(100, 9.0);
+    for (at, state) in [
+        (5_000, ServingState::Stopping),
+        (
+            20_000,
+            ServingState::Failed("its port refuses, and its process is still there".into()),
+        ),
+    ] {
+        stays.server(at, ServerFacts::Health(Health::Refused));
+        stays.node(at + 1, HEAD, serve(7));
+        assert_eq!(*stays.state(), state, "{at}");
+    }
+}
+
+#[test]
+fn a_server_that_says_that_it_shuts_down_ends_for_who_comes_late_too() {
+    for health in [Health::Refused, Health::Status(503)] {
+        let mut told = Told::serving(Options::default());
+        let line = |told: &mut Told, at, fact| told.at(at, Source::Node(HEAD), EventKind::Line(fact, Written::LIVE));
+        line(&mut told, 100, LineFact::Stage(Stage::Listening));
+        line(&mut told, 200, LineFact::ShutsDown);
+        told.server(300, ServerFacts::Health(health.clone()));
+        assert_eq!(*told.state(), ServingState::Stopping);
+        assert!(told.0.server_why().is_some());
+        told.server(40_000, ServerFacts::Health(health.clone()));
+        assert_eq!(*told.state(), ServingState::Stopping, "it says so still");
+        line(&mut told, 41_000, LineFact::NewStart);
+        told.server(41_100, ServerFacts::Health(Health::Refused));
+        assert_eq!(*told.state(), ServingState::Loading);
+    }
 }

@@ -134,7 +134,7 @@ fn a_proof_dies_with_the_server_that_gave_it() {
     told.healthy(100, 0.0);
     told.server(200, token());
     told.server(300, ServerFacts::Health(Health::Refused));
-    assert_eq!(*told.state(), ServingState::Loading, "its process still runs");
+    assert_eq!(*told.state(), ServingState::Stopping, "its process still runs");
     told.healthy(400, 0.0);
     assert_eq!(*told.state(), ServingState::Answering);
 }

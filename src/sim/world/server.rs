@@ -16,6 +16,13 @@ use super::stats::Stats;
 /// Seconds in which a stopped server lets go of the GPU.
 pub(super) const LET_GO: f64 = 1.0;
 
+/// What uvicorn says when its process was told to end.
+const SHUTDOWN: [&str; 3] = [
+    "INFO:     Shutting down",
+    "INFO:     Waiting for application shutdown.",
+    "INFO:     Application shutdown complete.",
+];
+
 /// Period of the throughput lines, by the real clock.
 const REPORT_PERIOD: Duration = Duration::from_secs(10);
 
@@ -127,6 +134,9 @@ impl World {
             .collect();
         for number in &doomed {
             self.end_server(*number, at);
+            for text in SHUTDOWN {
+                self.say(*number, text.to_owned(), at);
+            }
         }
         // One that waits for these GPUs gets them.
         self.launch_waiting(at.saturating_add(self.pace.secs(LET_GO)));

@@ -82,6 +82,7 @@ fn nothing(scene: &Scene<'_>, id: NodeId) -> (String, Style) {
     let (state, look) = (scene.state, scene.look);
     match &state.server.state {
         ServingState::Failed(_) => {}
+        ServingState::Stopping => return ("ends with the server".to_owned(), look.dim()),
         ServingState::Unknown
         | ServingState::Down
         | ServingState::Loading
