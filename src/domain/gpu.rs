@@ -43,6 +43,17 @@ impl GpuFacts {
             .try_fold(Bytes(0), |sum, m| Some(Bytes(sum.0.saturating_add(m?.0))))
     }
 
+    /// Sum of what the processes of a container hold. `None` when it is not known, or none of them holds a GPU.
+    #[must_use]
+    pub fn held_in(&self, container: &str) -> Option<Bytes> {
+        let mut all = self
+            .processes
+            .iter()
+            .filter(|p| p.container.as_deref() == Some(container));
+        let first = all.next()?.memory?;
+        all.try_fold(first, |sum, p| Some(Bytes(sum.0.saturating_add(p.memory?.0))))
+    }
+
     /// Whether there are GPUs and all of them use the host's memory.
     #[must_use]
     pub fn all_unified(&self) -> bool {

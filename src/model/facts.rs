@@ -59,6 +59,13 @@ pub(super) fn take(state: &mut State, node: NodeId, found: Facts, at: Stamp) {
                 view.memory.push(at, used.gib());
             }
             moved(view, at, |trends| trends.gpus(&gpus, at));
+            let own = seen
+                .containers
+                .value()
+                .and_then(|c| c.named(&state.config.container.name));
+            if let Some(held) = own.and_then(|container| gpus.held_in(&container.id)) {
+                moved(view, at, |trends| trends.engine(held, at));
+            }
             seen.gpus = Reading::known(gpus, at);
         }
         Facts::Containers(c) => {

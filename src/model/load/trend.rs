@@ -47,6 +47,8 @@ const BACK: &str = "goes up and down";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Signal {
+    /// What the processes of the engine's container hold of the GPUs' memory: the load's own, also where the GPU shares the host's.
+    EngineMemory,
     /// The host's memory in use.
     Memory,
     /// The GPUs' own memory in use.
@@ -67,7 +69,7 @@ impl Signal {
     pub fn of_host(self) -> bool {
         match self {
             Self::Memory | Self::PageCache | Self::DiskReads => true,
-            Self::GpuMemory | Self::ModelCache | Self::Gpu => false,
+            Self::EngineMemory | Self::GpuMemory | Self::ModelCache | Self::Gpu => false,
         }
     }
 }
@@ -91,6 +93,7 @@ pub struct Trends {
     memory: Trend,
     /// The most of the host's memory that was in use since the load began: what falls and comes back is no progress.
     most: Option<f64>,
+    engine: Trend,
     gpu_memory: Trend,
     cached: Trend,
     read: Trend,
@@ -207,6 +210,11 @@ impl Trends {
         moved | works
     }
 
+    /// Takes what the engine's own processes hold of the GPUs; says whether it has grown.
+    pub fn engine(&mut self, held: Bytes, at: Stamp) -> bool {
+        self.engine.grows(at, bytes(held), bytes(MEMORY_STEP))
+    }
+
     /// Takes a look at the disks; says whether the model cache has grown.
     pub fn disk(&mut self, facts: &DiskFacts, at: Stamp) -> bool {
         let cache = facts.cache.as_ref();
@@ -259,6 +267,7 @@ impl Trends {
     pub fn seen(&self, now: Stamp, began: Option<Stamp>) -> Vec<Seen> {
         let amounts = [
             (Signal::Memory, &self.memory, cadence::MEMORY_EVERY, MEMORY_STEP),
+            (Signal::EngineMemory, &self.engine, cadence::GPUS_EVERY, MEMORY_STEP),
             (Signal::GpuMemory, &self.gpu_memory, cadence::GPUS_EVERY, MEMORY_STEP),
             (Signal::PageCache, &self.cached, cadence::MEMORY_EVERY, MEMORY_STEP),
             (Signal::DiskReads, &self.read, cadence::MEMORY_EVERY, READ_STEP),
@@ -277,9 +286,12 @@ impl Trends {
             let text = match signal {
                 Signal::DiskReads => self.read_text(now),
                 Signal::Memory if self.comes_back(now) => BACK.to_owned(),
-                Signal::Memory | Signal::GpuMemory | Signal::PageCache | Signal::ModelCache | Signal::Gpu => {
-                    trend.text(now, bytes(step), began, young)
-                }
+                Signal::EngineMemory
+                | Signal::Memory
+                | Signal::GpuMemory
+                | Signal::PageCache
+                | Signal::ModelCache
+                | Signal::Gpu => trend.text(now, bytes(step), began, young),
             };
             all.push(Seen {
                 signal,

@@ -256,6 +256,7 @@ fn looked(case: &Case, since: Stamp, now: Stamp) -> String {
     }
     for (_, seen) in &case.signals {
         let name = match seen.signal {
+            Signal::EngineMemory => "the engine's GPU memory",
             Signal::Memory => "the host's memory",
             Signal::GpuMemory => "GPU memory",
             Signal::PageCache => continue,
@@ -398,7 +399,12 @@ fn moving(case: &Case, now: Stamp, silent: bool, good: bool) -> Vec<String> {
     let say = |(node, seen): &(String, Seen)| match seen.signal {
         // The node itself reads.
         Signal::DiskReads => format!("{node} {}", seen.text),
-        Signal::Memory | Signal::GpuMemory | Signal::PageCache | Signal::ModelCache | Signal::Gpu => {
+        Signal::EngineMemory
+        | Signal::Memory
+        | Signal::GpuMemory
+        | Signal::PageCache
+        | Signal::ModelCache
+        | Signal::Gpu => {
             format!("{} {node} {}", named(seen.signal), seen.text)
         }
     };
@@ -416,6 +422,7 @@ fn moving(case: &Case, now: Stamp, silent: bool, good: bool) -> Vec<String> {
 /// A signal's name, to be followed by its node's.
 fn named(signal: Signal) -> &'static str {
     match signal {
+        Signal::EngineMemory => "the engine's GPU memory on",
         Signal::Memory => "host memory on",
         Signal::GpuMemory => "GPU memory on",
         Signal::PageCache => "the page cache on",
@@ -428,7 +435,12 @@ fn named(signal: Signal) -> &'static str {
 /// Whether a signal that stands still says something: the page cache says nothing then that memory does not say.
 fn telling(signal: Signal) -> bool {
     match signal {
-        Signal::Memory | Signal::GpuMemory | Signal::ModelCache | Signal::DiskReads | Signal::Gpu => true,
+        Signal::EngineMemory
+        | Signal::Memory
+        | Signal::GpuMemory
+        | Signal::ModelCache
+        | Signal::DiskReads
+        | Signal::Gpu => true,
         Signal::PageCache => false,
     }
 }

@@ -10,6 +10,7 @@ use crate::domain::command::{Command, Exit};
 use crate::domain::container::{Container, ContainerFacts, ContainerState, Labels};
 use crate::domain::effect::Effect;
 use crate::domain::event::{CommandDone, CommandStart, Event, EventKind, Facts, ProbeId, Purpose, Subject};
+use crate::domain::gpu::{GpuFacts, GpuProcess};
 use crate::domain::intent::{Action, Intent, Mode, Pane, Scroll};
 use crate::domain::link::{LinkError, LinkErrorKind, LinkState};
 use crate::domain::load::{LineFact, Stage};
@@ -24,6 +25,7 @@ use crate::domain::units::Bytes;
 use crate::domain::{NodeId, Now, RunId, Source, Stamp, Wall};
 
 use crate::model::facts::memory_alarm;
+use crate::model::load::trend::Signal;
 use crate::model::schedule::{NODE_EVERY, every};
 use crate::model::state::{COMMANDS, Quit, ServingState, Watch};
 use crate::model::{Options, State, update};

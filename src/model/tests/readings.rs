@@ -282,3 +282,26 @@ fn a_probe_that_repeats_is_one_line_and_the_list_is_bounded() {
     }
     assert_eq!(told.0.commands.len(), COMMANDS);
 }
+
+#[test]
+fn what_the_engines_own_processes_hold_of_a_gpu_is_told_apart_from_others() {
+    let process = |container: &str, gib: u64| GpuProcess {
+        pid: 100,
+        name: "python".into(),
+        memory: Some(Bytes(gib << 30)),
+        container: Some(container.into()),
+        draws: false,
+    };
+    let mut told = Told::serving(Options::default());
+    for (ms, own, other) in [(1000, 4, 1), (3000, 4, 9), (5000, 7, 9)] {
+        let facts = GpuFacts {
+            processes: vec![process("c1", own), process("c2", other)],
+            ..GpuFacts::default()
+        };
+        told.node(ms, HEAD, Facts::Gpus(facts));
+        let seen = told.0.nodes[0].trends.seen(Stamp(ms), None);
+        let engine = seen.iter().find(|seen| seen.signal == Signal::EngineMemory);
+        let moved = engine.and_then(|seen| seen.moved_at);
+        assert_eq!(moved, (own == 7).then_some(Stamp(5000)), "{ms}");
+    }
+}

@@ -71,6 +71,10 @@ fn what_moves_on_the_host_alone_is_progress_for_a_while_and_then_nobody_can_tell
         "what moves is the whole host's, and may be other work"
     );
     assert_eq!(late.advice, None);
+    let held = seen(Signal::EngineMemory, Some(at(540)), "grows 0.9 GiB/min");
+    let own = judged(542, &|case| case.signals.insert(0, held.clone()));
+    assert_eq!(own.verdict, Verdict::Progressing);
+    assert_eq!(own.evidence[1], "the engine's GPU memory on spark-2 grows 0.9 GiB/min");
     // Its own GPU, a line, a worker that writes none, a download: these are another matter.
     let gpu = seen(Signal::Gpu, Some(at(540)), "at 40 %, 30 W");
     assert_eq!(
