@@ -12,6 +12,7 @@ mod exec;
 pub mod feed;
 mod follow;
 mod hide;
+mod jobs;
 mod log_end;
 mod log_reader;
 mod log_run;

@@ -14,7 +14,7 @@ use crate::ssh::{self, Session};
 
 use super::ask;
 use super::hide;
-use super::task::Job;
+use super::jobs::Job;
 
 /// The stream ends when nobody has asked for it for so long: three times the pace at which it is asked for.
 const LEASE: Duration = Duration::from_secs(30);

@@ -2,9 +2,13 @@
 //!
 //! Messages and exit codes are the daemon's and the client's own (field notes on docker errors).
 
+mod logs;
+#[cfg(test)]
+mod tests;
+
 use std::time::Duration;
 
-use super::answer::{Answer, Tail, Write};
+use super::answer::{Answer, Write};
 use super::clock::Moment;
 use super::world::host::{self, End, Host};
 use super::world::{IMAGE, Run, World, flag};
@@ -49,7 +53,7 @@ pub fn answer(world: &mut World, node: usize, words: &[String], secret: Secret<'
         "stop" | "kill" => stop(world, node, verb, rest, now),
         "rm" => remove(world, node, rest, now),
         "pull" => pull(world, node, rest, now),
-        "logs" => logs(world, node, rest, now),
+        "logs" => logs::logs(world, node, rest, now),
         "image" => image(world, node, rest),
         "events" => super::ray_logs::events(world, node, rest, now),
         "ps" => ps(world, node, rest, now),
@@ -341,78 +345,6 @@ fn image(world: &World, node: usize, words: &[String]) -> Answer {
     }
 }
 
-fn logs(world: &World, node: usize, words: &[String], now: Moment) -> Answer {
-    let switches = ["-f", "--follow", "-t", "--timestamps", "--details"];
-    let has = |names: &[&str]| words.iter().any(|w| names.contains(&w.as_str()));
-    let valued = ["--since", "--tail", "-n", "--until"];
-    let mut name = None;
-    let mut skip = false;
-    for word in words {
-        if skip {
-            skip = false;
-        } else if valued.contains(&word.as_str()) {
-            skip = true;
-        } else if !word.starts_with('-') {
-            name = Some(word.as_str());
-        } else if !switches.contains(&word.as_str()) && !word.contains('=') {
-            return Answer::now("", format!("unknown flag: {word}\nSee 'docker logs --help'.\n"), 125);
-        }
-    }
-    let asked = LogWish {
-        follow: has(&["-f", "--follow"]),
-        dates: has(&["-t", "--timestamps"]),
-        since: flag(words, "--since"),
-        tail: flag(words, "--tail").or_else(|| flag(words, "-n")),
-        merged: false,
-    };
-    tail(world, node, name.unwrap_or(""), &asked, now)
-}
-
-/// What is asked of a log.
-pub struct LogWish {
-    /// Goes on as lines come.
-    pub follow: bool,
-    /// Each line begins with its date.
-    pub dates: bool,
-    /// Only lines from this date on.
-    pub since: Option<String>,
-    /// Only so many last lines.
-    pub tail: Option<String>,
-    /// stderr goes to stdout.
-    pub merged: bool,
-}
-
-/// A container's log.
-pub fn tail(world: &World, node: usize, name: &str, asked: &LogWish, now: Moment) -> Answer {
-    let Some(container) = world.hosts.get(node).and_then(|h| h.find(name)) else {
-        return absent(name);
-    };
-    let end = container.log.end(now);
-    let mut from = 0;
-    if let Some(n) = asked.tail.as_deref().and_then(|t| t.parse::<u64>().ok()) {
-        from = end.saturating_sub(n);
-    }
-    if let Some(since) = asked.since.as_deref() {
-        let Some(since) = world.calendar.parse(since) else {
-            return Answer::now(
-                "",
-                format!(
-                    "Error response from daemon: invalid value for \"since\": failed to parse value as time or duration: \"{since}\"\n"
-                ),
-                1,
-            );
-        };
-        from = from.max(container.log.since(since.min(now)));
-    }
-    Answer::Log(Tail {
-        container: container.id.clone(),
-        from,
-        follow: asked.follow,
-        dates: asked.dates,
-        merged: asked.merged,
-    })
-}
-
 fn ps(world: &World, node: usize, words: &[String], now: Moment) -> Answer {
     if words
         .iter()
@@ -445,138 +377,5 @@ fn age(d: Duration) -> String {
         s @ 0..120 => format!("{s} seconds"),
         s @ 120..7200 => format!("{} minutes", s / 60),
         s => format!("{} hours", s / 3600),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::sim::clock::{Calendar, Pace};
-
-    fn words(text: &str) -> Vec<String> {
-        shlex::split(text).unwrap()
-    }
-
-    fn ask(world: &mut World, node: usize, text: &str, at: u64) -> (String, String, u32) {
-        match answer(world, node, &words(text), None, Duration::from_secs(at)) {
-            Answer::Once { writes, code, .. } => {
-                let of = |err| {
-                    writes
-                        .iter()
-                        .filter(|w| w.err == err)
-                        .map(|w| w.text.as_str())
-                        .collect::<String>()
-                };
-                (of(false), of(true), code)
-            }
-            other @ (Answer::Log(_) | Answer::Readings(_) | Answer::Members { .. } | Answer::Silence { .. }) => {
-                (format!("{other:?}"), String::new(), 0)
-            }
-        }
-    }
-
-    fn world() -> World {
-        World::new(2, Pace::new(1.0), Calendar::at(Duration::from_secs(1_795_978_690)))
-    }
-
-    const HEAD: &str = "run -d --name v --label io.bringup.role=head --network host --gpus all --shm-size 16g --ulimit memlock=-1 --cap-add IPC_LOCK --device /dev/infiniband -e VLLM_HOST_IP=192.168.200.12 -v /a:/b --entrypoint ray hellohal2064/vllm-qwen3.5-gb10 start --block --head --port 6379 --node-ip-address 192.168.200.12";
-
-    #[test]
-    fn a_container_is_run_stopped_and_removed() {
-        let mut w = world();
-        let (id, err, code) = ask(&mut w, 0, HEAD, 1);
-        assert_eq!((id.trim().len(), err.as_str(), code), (64, "", 0));
-        let c = w.hosts[0].find("v").unwrap();
-        assert_eq!(c.labels.get("io.bringup.role").map(String::as_str), Some("head"));
-        assert_eq!(c.env("VLLM_HOST_IP"), Some("192.168.200.12"));
-        assert!(c.devices.contains("/dev/infiniband") && c.gpus == 1);
-        assert_eq!(ask(&mut w, 0, HEAD, 2).2, 125);
-        assert_eq!(ask(&mut w, 0, "rm v", 3).2, 1, "a running container is not removed");
-        assert_eq!(ask(&mut w, 0, "stop -t 10 v", 4), ("v\n".into(), String::new(), 0));
-        assert_eq!(ask(&mut w, 0, "rm v", 8).2, 0);
-        let events = crate::probe::ends::command("docker", id.trim(), Duration::ZERO).line();
-        let events = ask(&mut w, 0, events.trim_start_matches("docker "), 9);
-        assert!(
-            events.0.ends_with("000000000 die 0\n"),
-            "its end is remembered: {events:?}"
-        );
-        assert_eq!(
-            ask(&mut w, 0, "stop v", 9).1,
-            "Error response from daemon: No such container: v\n"
-        );
-    }
-
-    #[test]
-    fn a_server_is_started_by_exec_in_a_container_that_runs() {
-        let mut w = world();
-        let serve = "exec -d -e BRINGUP_SERVE=h -e RAY_ADDRESS=192.168.200.12:6379 v /bin/sh -c 'exec vllm serve m --port 8000 -tp 1 >>/proc/1/fd/1 2>&1'";
-        assert_eq!(
-            ask(&mut w, 0, serve, 0).1,
-            "Error response from daemon: No such container: v\n"
-        );
-        ask(&mut w, 0, HEAD, 1);
-        assert_eq!(ask(&mut w, 0, serve, 5).2, 0);
-        let s = &w.servers[0];
-        assert_eq!(
-            (s.mark.as_deref(), s.spec.model.as_str(), s.spec.port),
-            (Some("h"), "m", 8000)
-        );
-        assert!(s.marks.is_some());
-    }
-
-    #[test]
-    fn a_secret_reaches_the_environment_by_name_only() {
-        let mut w = world();
-        ask(&mut w, 0, HEAD, 1);
-        let exec = words("exec -d -e VLLM_API_KEY v vllm serve m");
-        answer(&mut w, 0, &exec, Some(("VLLM_API_KEY", "s3")), Duration::from_secs(5));
-        assert_eq!(w.servers[0].spec.api_key.as_deref(), Some("s3"));
-    }
-
-    #[test]
-    fn a_missing_image_is_pulled_and_an_unknown_one_is_refused() {
-        let mut w = world();
-        w.hosts[1].images.clear();
-        let (out, _, code) = ask(&mut w, 1, "pull hellohal2064/vllm-qwen3.5-gb10", 0);
-        assert!(code == 0 && out.contains("Pull complete") && out.contains("Status: Downloaded newer image"));
-        assert_eq!(w.hosts[1].images[IMAGE].layers, w.hosts[0].images[IMAGE].layers);
-        assert!(
-            ask(&mut w, 1, "pull hellohal2064/vllm-qwen3.5-gb10", 9)
-                .0
-                .contains("up to date")
-        );
-        assert!(
-            ask(&mut w, 1, "pull nobody/nothing", 9)
-                .1
-                .contains("pull access denied for nobody/nothing")
-        );
-    }
-
-    #[test]
-    fn what_is_not_known_answers_127() {
-        let mut w = world();
-        for text in ["swarm init", "ps --format x", "run alpine true", "run --rm alpine true"] {
-            let code = ask(&mut w, 0, text, 0).2;
-            assert!(code == 127 || code == 125, "{text}: {code}");
-        }
-        assert_eq!(ask(&mut w, 0, "swarm init", 0).1, "sh: 1: docker swarm: not found\n");
-    }
-
-    #[test]
-    fn a_log_is_read_from_a_date_on() {
-        let mut w = world();
-        ask(&mut w, 0, HEAD, 1);
-        let at = Duration::from_secs(9);
-        let from = |w: &mut World, text: &str| match answer(w, 0, &words(text), None, at) {
-            Answer::Log(t) => t.from,
-            other @ (Answer::Once { .. } | Answer::Readings(_) | Answer::Members { .. } | Answer::Silence { .. }) => {
-                panic!("{other:?}")
-            }
-        };
-        assert_eq!(from(&mut w, "logs -f -t v"), 0);
-        let all = w.hosts[0].find("v").unwrap().log.end(at);
-        assert_eq!(from(&mut w, "logs --tail 3 v"), all - 3);
-        assert_eq!(from(&mut w, "logs --since 2026-11-29T18:58:12.5Z v"), 2);
-        assert_eq!(ask(&mut w, 0, "logs --since yesterday v", 9).2, 1);
     }
 }

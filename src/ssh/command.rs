@@ -2,62 +2,27 @@
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::FutureExt;
 use russh::client::Msg;
-use russh::{Channel, ChannelMsg, ChannelReadHalf, ChannelWriteHalf};
+use russh::{ChannelReadHalf, ChannelWriteHalf};
 use secrecy::{ExposeSecret, SecretString};
 use tokio::sync::{Notify, watch};
-use tokio::time::Instant;
 use zeroize::Zeroizing;
 
+use super::channel::{Stop, channel};
 use super::door::Door;
-use super::errors::{printable, refusal};
-use super::link::{Link, NoChannel, SILENT_AFTER};
-use super::session::Stream;
-use super::slots::{Refusal, Refusals, SESSION_CHANNELS, Slot};
+use super::hearing::{Ear, Heard, Hearing, exit_of};
+use super::link::SILENT_AFTER;
+use super::slots::Slot;
 use super::spare::Ready;
 use crate::domain::command::{Command, Exit};
 use crate::domain::time::human;
-use crate::domain::wrap::{GO, HEARTBEAT, HOLD, MAX_SCRIPT, Preamble, frame, job};
-
-/// How long the rest of the output may take after the exit status: a child that was left in the background can hold it open for ever.
-const REST_LIMIT: Duration = Duration::from_secs(2);
+use crate::domain::wrap::{GO, HEARTBEAT, HOLD, MAX_SCRIPT, frame, job};
 
 /// How long a command that was told to end may take before its channel is closed over it; the wrapper kills within two of its ticks.
 const END_LIMIT: Duration = Duration::from_secs(15);
-
-/// First wait after a refused session channel; each one after it is twice as long.
-const AFTER_REFUSAL: Duration = Duration::from_millis(50);
-
-/// Longest such wait.
-const AFTER_REFUSALS: Duration = Duration::from_millis(800);
-
-/// Exit code by which an `ssh` in between says that it failed itself (ssh(1), exit status).
-const SSH_FAILED: u32 = 255;
-
-/// Messages taken in one turn: the library holds as many before it makes the whole connection wait.
-const TURN: usize = 100;
-
-/// SSH's number of the stream that carries stderr.
-const STDERR: u32 = 1;
-
-/// Takes what a command says. It must not wait.
-pub(super) trait Ear: Send {
-    /// The script begins.
-    fn began(&mut self) {}
-    /// Bytes of one of its outputs.
-    fn take(&mut self, stream: Stream, bytes: Bytes);
-    /// Nothing more has come for now.
-    fn pause(&mut self) {}
-    /// Tells when the command is to be held on the node, and when it is to go on; `None` for one that never is.
-    fn hold(&self) -> Option<watch::Receiver<bool>> {
-        None
-    }
-}
 
 /// How a conversation with a command ended.
 pub(super) struct Ending {
@@ -110,90 +75,6 @@ impl Rest {
         self.close().await;
         exit
     }
-}
-
-/// When to stop listening.
-pub(super) struct Stop<'a> {
-    /// The time is up.
-    pub(super) deadline: Option<Instant>,
-    /// Nobody wants it any more.
-    pub(super) unwanted: &'a tokio_util::sync::CancellationToken,
-}
-
-impl Stop<'_> {
-    /// Resolves to the exit that it means.
-    async fn wait(&self) -> Exit {
-        let time = async {
-            match self.deadline {
-                Some(deadline) => tokio::time::sleep_until(deadline).await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            () = time => Exit::TimedOut,
-            () = self.unwanted.cancelled() => Exit::Unknown("nobody waited for its end".to_owned()),
-        }
-    }
-}
-
-/// Waits for a place among the session channels and opens one.
-///
-/// # Errors
-/// Why there is none.
-async fn channel(link: &Arc<Link>, stop: &Stop<'_>) -> Result<(Channel<Msg>, Slot), String> {
-    let _asking = link.slots().ask();
-    let mut refusals = Refusals::default();
-    let mut pause = AFTER_REFUSAL;
-    loop {
-        let slot = tokio::select! {
-            slot = link.slots().take() => slot.ok_or("the connection is gone")?,
-            _ = stop.wait() => return Err(no_slot(link)),
-        };
-        let ended = link.slots().ended();
-        let no_answer = || Err("no answer to a channel request".to_owned());
-        let opened = tokio::select! {
-            opened = link.open_session(slot) => opened,
-            _ = stop.wait() => return no_answer(),
-        };
-        let (reason, said) = match opened {
-            Ok(opened) => return Ok(opened),
-            Err(NoChannel::Refused(reason, said)) => (reason, said),
-            // A peer that says nothing at all comes back, or is given up within seconds.
-            Err(NoChannel::NoAnswer) if link.quiet_for() > SILENT_AFTER => continue,
-            Err(NoChannel::NoAnswer) => return no_answer(),
-            Err(NoChannel::Gone) => return Err(format!("the connection is gone: {}", link.closed().await)),
-        };
-        match link.slots().refused(&mut refusals, ended) {
-            Refusal::Unproved => {
-                tokio::select! {
-                    () = tokio::time::sleep(pause) => {}
-                    _ = stop.wait() => return Err(no_slot(link)),
-                }
-                pause = (pause * 2).min(AFTER_REFUSALS);
-            }
-            Refusal::Full => {
-                link.end_streams();
-                pause = AFTER_REFUSAL;
-            }
-            Refusal::Never => {
-                let said = said.map(|s| format!(" ({s})")).unwrap_or_default();
-                return Err(format!(
-                    "it refused a session channel: {}{said}; see MaxSessions in its sshd_config",
-                    refusal(&reason)
-                ));
-            }
-        }
-    }
-}
-
-/// Why a request got no place in its time.
-fn no_slot(link: &Link) -> String {
-    let allowed = link.slots().allowed();
-    let cause = match allowed < SESSION_CHANNELS {
-        true => "; its sshd refuses more: see MaxSessions in its sshd_config",
-        false => "",
-    };
-    format!("no place among its {allowed} session channels in time{cause}")
 }
 
 /// Runs a command under the wrapper and gives `ear` what it says, until it ends or `stop` fires.
@@ -386,137 +267,6 @@ async fn changed(hold: &mut Option<watch::Receiver<bool>>) -> bool {
         return *hold.borrow_and_update();
     }
     std::future::pending().await
-}
-
-/// Why listening ended.
-enum Heard {
-    Closed,
-    Stopped(Exit),
-    Hopeless,
-    Refused,
-}
-
-/// What has been heard of one command.
-struct Hearing {
-    out: Preamble,
-    err: Preamble,
-    exit: Option<(Exit, Instant)>,
-}
-
-impl Hearing {
-    fn new(nonce: &str) -> Self {
-        Self {
-            out: Preamble::new(nonce),
-            err: Preamble::new(nonce),
-            exit: None,
-        }
-    }
-
-    fn take(&mut self, message: ChannelMsg, ear: &mut impl Ear, begin: &Notify) -> Option<Heard> {
-        if let Some(exit) = exit_of(&message) {
-            self.exit.get_or_insert((exit, Instant::now()));
-            return None;
-        }
-        let (stream, preamble, data) = match message {
-            ChannelMsg::Data { data } => (Stream::Out, &mut self.out, data),
-            ChannelMsg::ExtendedData { data, ext: STDERR } => (Stream::Err, &mut self.err, data),
-            ChannelMsg::Failure => return Some(Heard::Refused),
-            ChannelMsg::Close => return Some(Heard::Closed),
-            _ => return None,
-        };
-        if preamble.passed() {
-            // As it came, without a copy: a busy log is most of what a console reads.
-            ear.take(stream, data);
-            return None;
-        }
-        let own = preamble.feed(&data);
-        if stream == Stream::Out && preamble.passed() {
-            begin.notify_one();
-            ear.began();
-        }
-        if !own.is_empty() {
-            ear.take(stream, own.into());
-        }
-        preamble.hopeless().then_some(Heard::Hopeless)
-    }
-
-    /// Takes what has come already, at most [`TURN`] messages.
-    fn take_waiting(&mut self, read: &mut ChannelReadHalf, ear: &mut impl Ear, begin: &Notify) -> Option<Heard> {
-        for _ in 0..TURN {
-            let heard = match read.wait().now_or_never()? {
-                Some(message) => self.take(message, ear, begin),
-                None => Some(Heard::Closed),
-            };
-            if heard.is_some() {
-                return heard;
-            }
-        }
-        None
-    }
-
-    /// Resolves some time after the exit status.
-    async fn patience(&self) {
-        match &self.exit {
-            Some((_, at)) => tokio::time::sleep_until(*at + REST_LIMIT).await,
-            None => std::future::pending().await,
-        }
-    }
-
-    /// The exit when the channel is closed.
-    async fn exit(self, door: &Door) -> Exit {
-        let (link, name) = (&door.link, door.name.as_str());
-        match self.exit.clone() {
-            Some((exit, _)) => {
-                let lost = match exit {
-                    Exit::Code(SSH_FAILED) => door.lost_within(REST_LIMIT).await,
-                    _ => None,
-                };
-                match lost {
-                    Some(why) => self.lost(name, &why),
-                    None if self.out.passed() => exit,
-                    None => Exit::NotStarted(self.never_began(name, &exit)),
-                }
-            }
-            None => {
-                // The end of the connection closes its channels a moment before it is told.
-                let why = tokio::time::timeout(REST_LIMIT, link.closed()).await;
-                let why = why.unwrap_or_else(|_| "the channel was closed without an exit status".to_owned());
-                self.lost(name, &why)
-            }
-        }
-    }
-
-    /// The exit of a command whose connection went.
-    fn lost(&self, name: &str, why: &str) -> Exit {
-        if self.out.passed() {
-            Exit::Unknown(format!("{name}: {why}"))
-        } else {
-            Exit::NotStarted(format!("{name}: before it began: {why}"))
-        }
-    }
-
-    fn never_began(&self, name: &str, exit: &Exit) -> String {
-        let noise = [self.err.noise(), self.out.noise()].concat();
-        let text = String::from_utf8_lossy(&noise);
-        let last = text.lines().map(printable).rfind(|l| !l.is_empty());
-        let said = last.map(|l| format!(": {l}")).unwrap_or_default();
-        format!("{name}: the login shell ran no command (exit {}){said}", exit.word())
-    }
-}
-
-fn exit_of(message: &ChannelMsg) -> Option<Exit> {
-    match message {
-        ChannelMsg::ExitStatus { exit_status } => Some(Exit::Code(*exit_status)),
-        ChannelMsg::ExitSignal { signal_name, .. } => Some(Exit::Signal(signal(signal_name))),
-        _ => None,
-    }
-}
-
-fn signal(name: &russh::Sig) -> String {
-    match name {
-        russh::Sig::Custom(name) => printable(name),
-        other => format!("{other:?}"),
-    }
 }
 
 /// The secret for a command that wants one.

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::{Bytes, BytesMut};
 use tokio::sync::{Notify, oneshot, watch};
 
-use super::command::Ear;
+use super::hearing::Ear;
 use super::session::{Chunk, Stream};
 
 /// Bytes that wait from which on the command is held on the node.

@@ -9,10 +9,12 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::command::{Ear, Ending, Stop, converse};
+use super::channel::Stop;
+use super::command::{Ending, converse};
 use super::dial::{Dialled, dial};
 use super::door::Door;
 use super::errors::{FORWARDING, refusal};
+use super::hearing::Ear;
 use super::held::Held;
 use super::hop::HopHandle;
 use super::link::{NoChannel, SILENT_AFTER};
