@@ -58,6 +58,7 @@ pub const ROOMS: &[Room] = &[
     ),
     shell("bench", &["domain", "config", "measure", "api"]),
     shell("sim", &["domain", "probe", "engine", "record"]),
+    // Who starts a console gives it the rules, the user's own among them; they go to the core's evidence and to the reader of each node.
     shell(
         "drive",
         &[
