@@ -247,10 +247,10 @@ fn rates<'a>(scene: &Scene<'a>) -> Row<'a> {
     } else {
         both.len()
     };
-    for (name, reading) in both.into_iter().take(shown) {
+    for (rank, (name, reading)) in (0..).zip(both).take(shown) {
         let (text, style) = speed(scene, reading);
         row.spans(
-            0,
+            rank,
             vec![
                 Span::styled(format!("{name} "), look.label()),
                 Span::styled(text, style),

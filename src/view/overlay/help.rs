@@ -31,7 +31,7 @@ pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect, regio
         if !lines.is_empty() {
             lines.push(Line::new());
         }
-        lines.push(line(group.title(), look.title()));
+        lines.extend(broken(group.title(), 0, text_width(area), look.title()));
         for binding in bindings {
             if small(area) {
                 let key = Span::styled(format!("{} ", binding.keys), look.key());
