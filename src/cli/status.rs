@@ -358,6 +358,14 @@ fn log(state: &State, id: NodeId, said: &str) -> String {
             log.source_since().map(lasts).unwrap_or_default()
         );
     }
+    // Nobody looks for a log where Docker does not say which containers there are.
+    let containers = state.observed.node(id).map(|seen| &seen.containers);
+    if log.source.is_none()
+        && let Some(why) = containers.filter(|c| c.asked()).and_then(Reading::reason)
+    {
+        let why = if said.contains(why) { "" } else { &format!(": {why}") };
+        return format!("  ! {node}: no log: which containers it has is not known{why}\n");
+    }
     match log.flow.seeks.filter(|seeks| seeks.again) {
         Some(seeks) => format!(
             "  ! {node}: the log waits for Docker to find its place{}\n",

@@ -223,12 +223,15 @@ pub fn listens_since(state: &State) -> Option<Stamp> {
     since.sure().filter(|_| stage == Stage::Listening)
 }
 
-/// How long the server has been as it is: `5 s`; of one that was found so `listens for 5 s`, where its log tells, else `known for 5 s`.
+/// How long the server has been as it is: `5 s`; of one that was found so `listens for 5 s`, where its log tells, else `known for 5 s`, and in the first
+/// second that nobody knows.
 #[must_use]
 pub fn serves_for(state: &State, now: Stamp) -> String {
     let since = server_since(state);
     match listens_since(state).filter(|_| since.found) {
         Some(listens) => format!("listens for {}", seconds(now.since(listens))),
+        // Who has just come knows nothing of how long.
+        None if since.found && since.age(now) < Duration::from_secs(1) => "since when is not known".to_owned(),
         None if since.found => format!("known for {}", seconds(since.age(now))),
         None => seconds(since.age(now)),
     }

@@ -21,7 +21,7 @@ pub use condition::Condition;
 pub use judge::{explain, judge};
 pub(crate) use judge::{ours, stray_of};
 pub use machine::{Do, Machine, Progress};
-pub use make::make;
+pub use make::{SKIPPED, make};
 pub use script::script;
 pub use status::{StepState, StepStatus};
 pub use types::{Plan, PlannedCommand, Refusal, Step, StepKind};

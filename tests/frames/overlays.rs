@@ -109,6 +109,26 @@ fn a_step_with_nothing_to_do_says_so_beside_its_title() {
 }
 
 #[test]
+fn a_step_that_will_be_skipped_lists_no_conditions_of_its_commands() {
+    let mut state = in_mode(planned(known(), Action::Up), Mode::Plan);
+    let shown = |state: &State| shot(state, &Default::default(), (140, 200)).text();
+    let needs = "spark-1 can be reached";
+    let before = shown(&state).matches(needs).count();
+    let plan = state.plan.as_mut().expect("a plan");
+    let title = plan
+        .steps
+        .iter()
+        .find(|s| s.title.starts_with("start the head"))
+        .expect("a head")
+        .title
+        .clone();
+    plan.notes.push(format!("{title}: {}", bringup::plan::SKIPPED));
+    let text = shown(&state);
+    assert!(text.contains(bringup::plan::SKIPPED), "{text}");
+    assert_eq!(text.matches(needs).count(), before - 1, "{text}");
+}
+
+#[test]
 fn commands_that_ran() {
     let mut state = in_mode(ready(example()), Mode::Commands);
     commands(&mut state);

@@ -296,3 +296,27 @@ fn an_answer_is_enough_only_where_no_token_may_be_asked_for() {
         assert_eq!(verdict(&state), Exit::Done);
     }
 }
+
+#[test]
+fn a_log_that_is_not_looked_for_since_docker_does_not_answer_is_said_to_be_missing() {
+    let mut state = all_up(false);
+    assert_eq!(log(&state, NodeId(0), ""), "", "it was not asked yet");
+    state.observed.nodes[0].containers = Reading::absent("Docker's daemon does not answer");
+    let line = "  ! spark-1: no log: which containers it has is not known";
+    assert_eq!(
+        log(&state, NodeId(0), ""),
+        format!("{line}: Docker's daemon does not answer\n")
+    );
+    assert!(text(&state).contains("container unknown (Docker's daemon does not answer)"));
+    assert!(text(&state).contains(&format!("{line}\n")), "the reason is said once");
+}
+
+#[test]
+fn who_has_just_come_does_not_say_for_how_long_he_has_known() {
+    let mut state = all_up(false);
+    state.server.found = true;
+    assert_eq!(
+        place(&state),
+        "at http://192.168.200.12:8000 as seen from gate, since when is not known"
+    );
+}

@@ -23,6 +23,9 @@ use super::fix::fix;
 use super::judge::judge;
 use super::types::{Plan, PlannedCommand, Refusal, Step, StepKind};
 
+/// What is noted of a step that will find nothing to do.
+pub const SKIPPED: &str = "true already, will be skipped";
+
 /// Plans an action.
 #[must_use]
 pub fn make(action: Action, config: &Config, observed: &Observed, now: Now) -> Plan {
@@ -83,7 +86,7 @@ impl<'a> Maker<'a> {
             }
             let all = |conditions: &[Condition]| !conditions.is_empty() && conditions.iter().all(|c| self.holds(c));
             if all(&step.after) {
-                notes.push(format!("{}: true already, will be skipped", step.title));
+                notes.push(format!("{}: {SKIPPED}", step.title));
             } else if all(&step.under_way) {
                 let missing = step.after.iter().any(|c| self.fails(c));
                 let text = if missing {
@@ -107,7 +110,8 @@ impl<'a> Maker<'a> {
     /// Refuses if the condition is known not to hold now.
     fn refuse_unless(&mut self, condition: &Condition) {
         if let Verdict::Fails { seen, expected } = self.judge(condition) {
-            let text = format!("{}: seen {seen}, expected {expected}", condition.text(self.config));
+            let needed = condition.text(self.config);
+            let text = format!("it needs that {needed}; seen {seen}, expected {expected}");
             self.refuse(text, fix(condition, self.observed, self.config, false));
         }
     }

@@ -5,7 +5,7 @@ use ratatui::text::Span;
 
 use crate::domain::command::{ARGV, Command};
 use crate::domain::time::human;
-use crate::plan::{Condition, Plan, PlannedCommand, Step};
+use crate::plan::{Condition, Plan, PlannedCommand, SKIPPED, Step};
 use crate::view::Scene;
 use crate::view::canvas::Canvas;
 use crate::view::regions::Regions;
@@ -101,10 +101,14 @@ fn of_step(scene: &Scene<'_>, plan: &Plan, step: &Step, width: u16) -> Vec<Line>
         Span::styled(step.title.clone(), look.title()),
         Span::styled(format!("  within {}", human(step.limit)), look.dim()),
     ]];
-    for said in plan.notes.iter().filter_map(|note| about(note, step)) {
+    let said: Vec<&str> = plan.notes.iter().filter_map(|note| about(note, step)).collect();
+    for said in &said {
         lines.extend(broken(said, 4, width, look.good()));
     }
-    conditions(scene, "before", &step.before, width, &mut lines);
+    // What comes before a command is of no matter where none will run.
+    if !said.contains(&SKIPPED) {
+        conditions(scene, "before", &step.before, width, &mut lines);
+    }
     commands(scene, "run", &step.commands, width, &mut lines);
     conditions(scene, "after", &step.after, width, &mut lines);
     if !step.settle.is_zero() {
