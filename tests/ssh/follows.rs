@@ -5,15 +5,28 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bringup::domain::command::{Command, Exit};
-use bringup::ssh::{Chunk, Chunks, HOLD_AT, MOST, SILENT_AFTER, Stream, pipe};
+use bringup::ssh::{Chunk, Chunks, Follow, HOLD_AT, MOST, SILENT_AFTER, Stream, pipe};
 
 use crate::person::connected;
 use crate::processes::{PATIENCE, gone, running, stopped, until};
 
 const T: Duration = Duration::from_secs(50);
 
-fn script(body: &'static str) -> Command {
+/// A script that is followed.
+pub fn script(body: &'static str) -> Command {
     Command::script("test", body, Vec::new(), T).follow()
+}
+
+/// Whether a stream ended because its server allows so many session channels at a time.
+pub fn yielded(ended: &Exit, allowed: &str) -> bool {
+    let why = format!("allows {allowed} at a time");
+    matches!(ended, Exit::NotStarted(said) if said.contains(&why) && said.contains("MaxSessions"))
+}
+
+/// Ends a stream that has not yielded.
+pub async fn stayed(stream: Follow) {
+    let exit = stream.stop().await;
+    assert_eq!(exit, Exit::Code(143), "it ran until it was told to end");
 }
 
 async fn next(chunks: &mut Chunks) -> Chunk {
@@ -165,15 +178,8 @@ async fn where_closed_channels_are_put_away_late_no_stream_yields_that_fits() {
         assert_eq!(output.exit, Exit::Code(0));
     }
     let ended = log.wait().await;
-    assert!(
-        matches!(&ended, Exit::NotStarted(why) if why.contains("allows 2 session channels at a time")),
-        "{ended:?}"
-    );
-    assert_eq!(
-        readings.stop().await,
-        Exit::Code(143),
-        "it ran until it was told to end"
-    );
+    assert!(yielded(&ended, "2 session channels"), "{ended:?}");
+    stayed(readings).await;
 }
 
 #[tokio::test]
