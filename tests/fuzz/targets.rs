@@ -125,7 +125,12 @@ fn grammar(bytes: &[u8]) {
     static CONFIG: LazyLock<Option<Config>> = LazyLock::new(|| config::parse(EXAMPLE, "config.example.toml").ok());
     let Some(config) = CONFIG.as_ref() else { return };
     let mut matcher = Matcher::new(config, Role::Head);
+    let mut context = grammar::Context::default();
     for line in lossy(bytes).split('\n') {
+        let (time, text) = line
+            .split_once(' ')
+            .map_or((None, line), |(time, text)| (Some(time), text));
+        let _said = [context.read(line, false, None), context.read(text, true, time)];
         let facts = matcher.settle(line, grammar::read(line));
         let _signs = matcher.read(&Line::of(Stream::Out, line), &facts, false);
         let _facts = grammar::read_line(line);
