@@ -67,7 +67,7 @@ fn a_load_that_has_been_dead_for_long_is_stalled_for_who_has_just_come() {
     between(&load["verdict"]["for_s"], silent - 5.0, silent + 60.0);
     between(&load["stage_for_s"], silent + 5.0, silent + 75.0);
     between(&status["server"]["since_s"], silent + 10.0, silent + 90.0);
-    assert_eq!(status["server"]["found"], false);
+    assert_eq!(status["server"]["only_known_since"], false);
     between(&status["nodes"][0]["log"]["age_s"], silent - 5.0, silent + 60.0);
     between(&status["nodes"][0]["clock"]["value"]["ahead_s"], -2.0, 2.0);
     assert!(text.contains("load is stalled for 11m"), "{text}");

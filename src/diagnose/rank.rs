@@ -27,9 +27,9 @@ pub struct Cause {
     pub text: String,
     /// The node that it is about; `None` for the cluster.
     pub node: Option<NodeId>,
-    /// When it was seen first, by the console's clock, and whether it was then and not just found then.
+    /// When it was seen first, by the console's clock.
     pub at: Wall,
-    /// See [`Cause::at`].
+    /// Whether it was only found then, and may have happened before.
     pub found: bool,
     /// When it was so no longer.
     pub over: Option<Wall>,

@@ -25,7 +25,7 @@ pub fn one(state: &State, cause: &Cause) -> Value {
         "cause": cause.text,
         "node": name(cause.node),
         "at": timestamp(cause.at),
-        "found": cause.found,
+        "only_known_since": cause.found,
         "over": cause.over.map(timestamp),
         "confidence": cause.confidence,
         "note": cause.note,

@@ -44,7 +44,7 @@ fn from(source: &LogSource, for_s: f64, found: bool) -> Value {
         "what": source.what(),
         "matching": matching,
         "for_s": for_s,
-        "found": found,
+        "only_known_since": found,
         "why": source.why(),
         "said": source.said(),
     })

@@ -22,7 +22,7 @@ pub(super) fn server(state: &State, now: Now) -> Value {
         "why": state.server_why(),
         "doubt": doubt(state, at),
         "since_s": seconds(at, since.stamp),
-        "found": since.found,
+        "only_known_since": since.found,
         "listens_for_s": listens_since(state).map(|since| seconds(at, since)),
         "url": server_url(&state.config),
         "tunnel": tunnel_line(&state.config),

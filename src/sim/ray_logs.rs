@@ -12,14 +12,14 @@ use super::world::script::pid;
 const LINES: usize = 10_000;
 
 /// What a worker's file holds: the lines that the driver prints of it, without the prefix that says whose they are there. They stand there at once; a demo's
-/// driver is never silent for long.
+/// driver is never silent for long. A container holds what was written since it was made.
 pub fn files(world: &World, container: &Container, now: Moment) -> Answer {
     let address = &container.address;
     let mark = format!("pid={}, ip={address})", pid::RANK);
     let mut text = ":job_id:01000000\n:actor_name:RayWorkerWrapper\n".to_owned();
     for head in world.hosts.iter().flat_map(|h| &h.containers) {
         let (lines, _) = head.log.read(0, now, LINES);
-        for line in lines {
+        for line in lines.iter().filter(|line| line.at >= container.started) {
             if let Some((_, said)) = line.text.split_once(&mark) {
                 text.push_str(said.trim_start_matches("\u{1b}[0m").trim_start());
                 text.push('\n');
@@ -54,4 +54,28 @@ pub fn events(world: &World, node: usize, words: &[String], now: Moment) -> Answ
         .filter(|end| end.at <= now);
     let text = ended.map(|end| format!("{}000000000 die {}\n", world.calendar.unix_seconds(end.at), end.code));
     Answer::now(text.unwrap_or_default(), "", 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::clock::{Calendar, Pace};
+    use super::*;
+
+    #[test]
+    fn a_container_holds_nothing_of_what_the_one_before_it_wrote() {
+        let at = Duration::from_secs;
+        let mut world = World::new(2, Pace::new(1.0), Calendar::at(at(1_795_978_690)));
+        world.begin_loaded("Qwen/Qwen3.5-122B-A10B-FP8");
+        let mut said = |started: Duration| {
+            world.hosts[1].containers[0].started = started;
+            match files(&world, &world.hosts[1].containers[0], at(60)) {
+                Answer::Silence { out, .. } => out.contains("Starting to load model"),
+                _ => false,
+            }
+        };
+        assert!(said(at(3)));
+        assert!(!said(at(59)), "the head still holds those lines");
+    }
 }
