@@ -97,7 +97,7 @@ pub enum Verdict {
         /// The last movement.
         since: When,
     },
-    /// No line has come since then, and nothing else is known.
+    /// No line has come since then, and nothing else is known of it: nobody can tell whether it goes on.
     Silent {
         /// The last line.
         since: When,
@@ -126,7 +126,7 @@ impl Verdict {
             Self::Early { .. } => "too early to say".to_owned(),
             Self::Waiting(what) => format!("waiting for {what}"),
             Self::Stalled { since } => format!("stalled for {}", since.ago(now)),
-            Self::Silent { since } => format!("no line for {}, nothing else known", since.ago(now)),
+            Self::Silent { since } => format!("can't tell, no line for {}", since.ago(now)),
         }
     }
 }

@@ -180,7 +180,7 @@ fn a_new_start_is_advised_only_after_the_configured_time() {
 fn without_a_reading_nothing_is_known_but_the_silence() {
     let judged = judge(&case(Stage::Weights), at(4000));
     assert_eq!(judged.verdict, Verdict::Silent { since: sure(0) });
-    assert_eq!(judged.verdict.text(at(4000)), "no line for 1h06m, nothing else known");
+    assert_eq!(judged.verdict.text(at(4000)), "can't tell, no line for 1h06m");
     assert_eq!(judged.evidence, ["no line for 1h06m"]);
 }
 
