@@ -120,7 +120,7 @@ pub struct Demo {
     /// Nodes of the cluster
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub nodes: u16,
-    /// How much faster than real the cluster is; at 1 the model loads in about a minute
+    /// How much faster than by itself the cluster goes, and all rates with it; at 1 the model loads in about a minute
     #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = speed)]
     pub speed: f64,
     /// Run only the cluster: print the path of a config for it and a line that kills a container of it, and stay until Ctrl-C

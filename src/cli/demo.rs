@@ -28,7 +28,7 @@ pub(super) async fn demo(args: &Args, demo: &Demo) -> Result<Exit> {
         .wrap_err("the demo cluster could not be started")?;
     let exit = match &demo.pictures {
         Some(directory) => pictures(args, &cluster, directory).await?,
-        None if demo.serve_only => stay(&cluster).await?,
+        None if demo.serve_only => stay(&cluster, demo.speed).await?,
         None => console(args, &cluster).await?,
     };
     cluster.shutdown().await;
@@ -58,7 +58,7 @@ fn read(cluster: &sim::Cluster) -> std::result::Result<Config, Exit> {
 }
 
 /// Prints the config's path and stays until a signal.
-async fn stay(cluster: &sim::Cluster) -> Result<Exit> {
+async fn stay(cluster: &sim::Cluster, speed: f64) -> Result<Exit> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut hangup = signal(SignalKind::hangup())?;
@@ -72,12 +72,21 @@ async fn stay(cluster: &sim::Cluster) -> Result<Exit> {
             "to see trouble, kill a container of it (docker stop works too): {line}"
         ));
     }
+    pace(speed).iter().for_each(|text| out::say(text));
     tokio::select! {
         // Ctrl-C is how this command ends when all is well.
         _ = interrupt.recv() => Ok(Exit::Done),
         _ = terminate.recv() => Ok(Exit::Terminated),
         _ = hangup.recv() => Ok(Exit::Terminated),
     }
+}
+
+/// What is to be known of the rates of a cluster that does not go as fast as a real one: who looks at it counts by a real clock.
+fn pace(speed: f64) -> Option<String> {
+    let differs = (speed - 1.0).abs() > f64::EPSILON;
+    differs.then(|| {
+        format!("the cluster goes {speed} times as fast as it does by itself: so do all rates that are shown of it")
+    })
 }
 
 /// The line that logs in to the last node with the demo's own key and kills its container, as an operator would by hand.
@@ -103,6 +112,13 @@ fn kill(config: &Config) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rates_of_another_pace_are_said_to_be_so() {
+        assert_eq!(pace(1.0), None);
+        assert!(pace(8.0).unwrap().starts_with("the cluster goes 8 times as fast"));
+        assert!(pace(0.5).unwrap().starts_with("the cluster goes 0.5 times as fast"));
+    }
 
     #[test]
     fn the_line_that_makes_trouble_goes_through_the_gate_with_the_demos_key() {
