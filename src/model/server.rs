@@ -295,8 +295,8 @@ fn judge(state: &State, now: Stamp) -> ServingState {
         Health::Unreachable(_) => ServingState::Unknown,
         Health::Refused => refused(state, now),
         Health::Status(UNAVAILABLE) if not_yet(state, now) => ServingState::Loading,
-        // One that ends answers with an error before it closes its port.
-        Health::Status(_) if given_up::shuts_down(state) => ServingState::Stopping,
+        // One that ends answers with an error before it closes its port; so does one whose engine has died, and which ends for that.
+        Health::Status(_) if given_up::shuts_down(state) && given_up::lines(state).is_empty() => ServingState::Stopping,
         Health::Status(code) => ServingState::Failed(format!("/health answers {code}")),
         Health::Ok => {
             if let Some(why) = wrong_model(state) {
@@ -360,10 +360,17 @@ fn refused(state: &State, now: Stamp) -> ServingState {
     }
     let failure = given_up::lines(state).first().map(|(_, text)| text);
     match (runs, failure) {
-        (Some(true), None) if ends(state, now) => ServingState::Stopping,
+        (Some(true), None) if ends(state, now) => match broken(state) {
+            Some(why) => ServingState::Failed(why.to_owned()),
+            None => ServingState::Stopping,
+        },
+        // It has answered, says that it failed, and has closed its port: whatever becomes of its process, this is no load.
+        (Some(true), Some(why)) if answered(state) => ServingState::Failed(why.clone()),
         (Some(true), _) if gave_up(state, failure.is_some()) => ServingState::Failed(match failure {
             Some(why) => why.clone(),
-            None => "its port refuses, and its process is still there".to_owned(),
+            None => broken(state)
+                .unwrap_or("its port refuses, and its process is still there")
+                .to_owned(),
         }),
         (Some(true), _) => ServingState::Loading,
         (Some(false), Some(why)) => ServingState::Failed(why.clone()),
@@ -380,11 +387,24 @@ fn refused(state: &State, now: Stamp) -> ServingState {
     }
 }
 
+/// Why the server had failed already: that its port closes then is an echo.
+fn broken(state: &State) -> Option<&str> {
+    if let ServingState::Failed(why) = &state.server.state {
+        return Some(why);
+    }
+    None
+}
+
 /// Whether a server whose port refuses, and whose process is there, is on its way out: its log says so, or the process that has answered closed its port a
 /// moment ago. What serves next is another process.
 fn ends(state: &State, now: Stamp) -> bool {
     let closed = state.refused_since.is_some_and(|since| now.since(since) <= ENDING);
-    given_up::shuts_down(state) || (closed && !state.served.is_disjoint(&pids(state)))
+    given_up::shuts_down(state) || (closed && answered(state))
+}
+
+/// Whether a process of the server is there that has answered before, as far as was read last.
+fn answered(state: &State) -> bool {
+    !state.served.is_disjoint(&pids(state))
 }
 
 /// Whether a server whose port refuses, and whose process is there, does not load: the same process has answered before, or its log says that it came to
@@ -396,7 +416,7 @@ fn gave_up(state: &State, failed: bool) -> bool {
     }
     let head = state.nodes.get(state.config.head().index());
     let listened = head.is_some_and(|view| view.load.stage.is_some_and(|(stage, _)| stage == Stage::Listening));
-    !state.served.is_disjoint(&pids(state)) || (failed && listened)
+    answered(state) || (failed && listened)
 }
 
 /// The processes of model servers on the head.

@@ -292,7 +292,7 @@ pub enum ServingState {
     Ready,
     /// It was ready, and something is missing now.
     Degraded(String),
-    /// It was told to end: its port is closed or it says so, and its process is there.
+    /// It is on its way out: it says so, or has just closed its port, and its process is there.
     Stopping,
     /// It ended or broke, and why.
     Failed(String),

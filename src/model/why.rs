@@ -48,7 +48,10 @@ impl State {
                 Some(Cow::Owned(format!("/v1/models: {why}")))
             }
             ServingState::Loading => given_up::doubt(self, self.now.stamp).map(Cow::Owned),
-            ServingState::Stopping => Some("it was told to end, and its process is still there".into()),
+            ServingState::Stopping if given_up::shuts_down(self) => {
+                Some("its log says that it shuts down, and its process is still there".into())
+            }
+            ServingState::Stopping => Some("it has closed its port, and its process is still there".into()),
             ServingState::Down | ServingState::Ready => None,
         }
     }

@@ -185,8 +185,9 @@ fn what_becomes_of_a_server_is_told_and_what_was_found_is_not() {
         notices(&gone),
         ["sparks: the model server has failed: /health answers 500"]
     );
-    told.server(400, ServerFacts::Health(Health::Refused));
-    assert_eq!(*told.state(), ServingState::Stopping);
+    let closed = told.server(400, ServerFacts::Health(Health::Refused));
+    assert_eq!(notices(&closed), [""; 0]);
+    assert_eq!(*told.state(), ServingState::Failed("/health answers 500".into()));
     told.server(500, ServerFacts::Health(Health::Ok));
     assert_eq!(notices(&told.server(600, metrics(5.0))), ["sparks: the model is ready"]);
 }
@@ -202,6 +203,10 @@ fn a_server_that_is_stopped_ends_and_does_not_load() {
         "the process that answered closed its port"
     );
     assert!(!told.0.server.found);
+    assert_eq!(
+        told.0.server_why().as_deref(),
+        Some("it has closed its port, and its process is still there")
+    );
     told.node(3000, HEAD, Facts::Serve(ServeFacts::default()));
     assert_eq!(*told.state(), ServingState::Down);
     // Another one loads.
@@ -244,11 +249,31 @@ fn a_server_that_says_that_it_shuts_down_ends_for_who_comes_late_too() {
         line(&mut told, 200, LineFact::ShutsDown);
         told.server(300, ServerFacts::Health(health.clone()));
         assert_eq!(*told.state(), ServingState::Stopping);
-        assert!(told.0.server_why().is_some());
+        assert_eq!(
+            told.0.server_why().as_deref(),
+            Some("its log says that it shuts down, and its process is still there")
+        );
         told.server(40_000, ServerFacts::Health(health.clone()));
         assert_eq!(*told.state(), ServingState::Stopping, "it says so still");
         line(&mut told, 41_000, LineFact::NewStart);
         told.server(41_100, ServerFacts::Health(Health::Refused));
         assert_eq!(*told.state(), ServingState::Loading);
+    }
+}
+
+#[test]
+fn a_server_that_shuts_down_because_its_engine_died_has_failed() {
+    for health in [Health::Refused, Health::Status(503)] {
+        let mut told = Told::serving(Options::default());
+        told.healthy(100, 9.0);
+        let line = |told: &mut Told, at, fact| told.at(at, Source::Node(HEAD), EventKind::Line(fact, Written::LIVE));
+        line(&mut told, 200, LineFact::Failure("EngineDeadError".into()));
+        line(&mut told, 210, LineFact::ShutsDown);
+        told.server(300, ServerFacts::Health(health.clone()));
+        assert!(
+            matches!(told.state(), ServingState::Failed(_)),
+            "{health:?}: {:?}",
+            told.state()
+        );
     }
 }
