@@ -9,6 +9,7 @@ use bringup::domain::event::{EventKind, Facts};
 use bringup::domain::link::LinkState;
 use bringup::domain::serving::{Health, ServeFacts, ServerFacts};
 use bringup::domain::{NodeId, Stamp};
+use bringup::model::state::ServingState;
 use bringup::plan::StepKind;
 
 use told::{HEAD, Told, WORKER, member};
@@ -192,6 +193,57 @@ fn the_first_cause_stands_before_its_echoes() {
             own(case.then),
         );
         assert_eq!(got, wanted, "{:?}\n{:#?}", case.lines, causes);
+    }
+}
+
+/// What vLLM without owner prefixes printed as its engine died, and the web server's goodbye below it.
+const DIES: &str = "\
+INFO 11-29 17:06:30 [loggers.py:111] Engine 000: Avg prompt throughput: 2.8 tokens/s
+Process EngineCore_0:
+Traceback (most recent call last):
+  File \"/usr/lib/python3.12/multiprocessing/process.py\", line 314, in _bootstrap
+    self.run()
+RuntimeError: CUDA error: an illegal memory access was encountered
+INFO:     Shutting down
+INFO:     Waiting for application shutdown.
+INFO:     Application shutdown complete.
+INFO:     Finished server process [1]";
+
+/// The same of SGLang.
+const SCHEDULER_DIES: &str = "\
+[2026-11-29 17:06:30 TP0] Scheduler hit an exception: Traceback (most recent call last):
+  File \"/sgl-workspace/sglang/python/sglang/srt/managers/scheduler.py\", line 2000, in run_scheduler_process
+    scheduler.event_loop_overlap()
+torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 139.81 GiB
+
+[2026-11-29 17:06:30] Received sigquit from a child process. It usually means the child failed.
+INFO:     127.0.0.1:1 - \"GET /health HTTP/1.1\" 200 OK
+INFO:     Shutting down";
+
+#[test]
+fn a_web_servers_goodbye_outlives_no_crash() {
+    let cases = [
+        (
+            DIES,
+            "RuntimeError: CUDA error: an illegal memory access was encountered",
+        ),
+        (
+            SCHEDULER_DIES,
+            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 139.81 GiB",
+        ),
+    ];
+    for (log, why) in cases {
+        let mut told = Told::new();
+        told.up();
+        told.clock(1_000, HEAD, 0);
+        told.ready(100_000);
+        for line in log.lines() {
+            told.line(HEAD, 190, line);
+        }
+        told.server(191_000, ServerFacts::Health(Health::Refused));
+        let none = Facts::Serve(ServeFacts::default());
+        told.at(191_100, HEAD, EventKind::Facts(none));
+        assert_eq!(*told.state(), ServingState::Failed(why.into()));
     }
 }
 

@@ -19,7 +19,7 @@ use bringup::domain::ray::{RayFacts, RayNode, RayVia};
 use bringup::domain::serving::{Health, ServeFacts, ServeProcess, ServerFacts, TokenProof};
 use bringup::domain::sockets::{Listener, SocketFacts};
 use bringup::domain::{NodeId, Now, Role, Source, Stamp, StepId, Wall};
-use bringup::engine::grammar;
+use bringup::engine::grammar::Context;
 use bringup::log::{Decoder, Line, LineEdit, Stream};
 use bringup::model::state::ServingState;
 use bringup::model::{Options, State, update};
@@ -35,7 +35,7 @@ const BASE: u64 = 1_795_971_600_000;
 /// The console, and what reads each node's log.
 pub struct Told {
     state: State,
-    logs: BTreeMap<NodeId, Matcher>,
+    logs: BTreeMap<NodeId, (Context, Matcher)>,
 }
 
 impl Told {
@@ -46,7 +46,7 @@ impl Told {
 
     fn of(config: Config) -> Self {
         let logs = [(HEAD, Role::Head), (WORKER, Role::Worker)]
-            .map(|(node, role)| (node, Matcher::new(&config, role)))
+            .map(|(node, role)| (node, (Context::default(), Matcher::new(&config, role))))
             .into();
         let state = State::new(Arc::new(config), Options::default(), now(0));
         Self { state, logs }
@@ -111,8 +111,17 @@ impl Told {
     }
 
     fn read(&mut self, node: NodeId, ms: u64, line: &Line) {
-        let facts = grammar::read_line(&line.plain());
-        let signs = self.logs.get_mut(&node).expect("a log").read(line, &facts, true);
+        let (context, matcher) = self.logs.get_mut(&node).expect("a log");
+        let text = line.plain();
+        let said = context.read(&text, line.stream == Stream::Err, line.time.as_deref());
+        let facts = match said.tame {
+            true => said.facts,
+            false => matcher.settle(&text, said.facts),
+        };
+        let signs = match said.quoted {
+            true => Vec::new(),
+            false => matcher.read(line, &facts, true),
+        };
         let written = Written {
             by_node: line.time.as_deref().and_then(wall),
             backlog: true,

@@ -2,7 +2,8 @@
 //!
 //! vLLM marks each line of a record. Other programs do not: the lines below such a record, of a prompt for one, are part of it, and an exception among them
 //! is none of the program's. A traceback is told by its first line, whatever stands before it: that is how a server dies, and what it said last only informs.
-//! Where its writer goes on with records of its own, it was survived.
+//! Where its writer goes on with records of its own, it was survived. A web server's records prove nothing of the kind: they come from any process, and it
+//! answers and says goodbye long after the engine behind it has died.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +15,11 @@ use super::{LOOKED_AT, failure, first, rank_facts, read_text, record};
 /// Writers that are told apart; a cluster's engine has a few dozen processes.
 const WRITERS: usize = 64;
 
-/// Exceptions remembered of one writer, until it goes on.
-const RAISED: usize = 4;
+/// Exceptions remembered of one writer, until it goes on; a load remembers as many failures.
+const RAISED: usize = 8;
+
+/// How a traceback begins.
+const TRACEBACK: &str = "Traceback (most recent call last)";
 
 /// Time within which all lines of a record are written, in milliseconds. What comes later below it stands for itself.
 const ONE_RECORD: u64 = 1000;
@@ -25,6 +29,8 @@ const ONE_RECORD: u64 = 1000;
 pub struct Context {
     /// By the prefixes of their lines.
     writers: BTreeMap<String, Writer>,
+    /// Whether the server says that it ends: what is printed then is of its end, until another one begins.
+    ends: bool,
 }
 
 /// What a line says, by those before it.
@@ -44,6 +50,8 @@ struct Writer {
     mild: [Option<Option<String>>; 2],
     /// By stream: whether a traceback has begun that has named no exception yet.
     traceback: [bool; 2],
+    /// By stream: whether Python says that a process ends by the traceback that follows.
+    ended: [bool; 2],
     /// Exceptions that it printed by themselves.
     raised: Vec<String>,
 }
@@ -70,17 +78,28 @@ impl Context {
         said.facts = read_text(line, said.quoted);
         said.facts.extend(rank_facts(line, &said.facts));
         said.tame = said.quoted;
+        if said.facts.contains(&LineFact::NewStart) {
+            self.ends = false;
+        }
         if !is_record {
-            writer.raises(&said.facts);
+            // Without an owner, it is any process that goes on.
+            let ended = owner.is_empty() && writer.ended.get(stream).is_some_and(|ended| *ended);
+            if !ended {
+                writer.raises(&said.facts);
+            }
             return said;
         }
         let mild = record::is_mild(&plain);
+        writer.begins(stream, message);
         said.tame = mild && failure::tame(message);
         if let Some(slot) = writer.mild.get_mut(stream) {
             *slot = mild.then(|| time.map(str::to_owned));
         }
-        // Ray's own records stand in the same log, without a name.
-        if mild && !record::of_ray(text) && !said.facts.iter().any(LineFact::waits) {
+        // Ray's own records stand in the same log, without a name, and so do uvicorn's.
+        let goodbye = failure::goodbye(message);
+        self.ends |= said.facts.contains(&LineFact::ShutsDown) || (goodbye && message.starts_with("Shutting down"));
+        let goes_on = mild && record::placed(text) && !goodbye && !self.ends;
+        if goes_on && !said.facts.iter().any(LineFact::waits) {
             let outlived = writer.raised.drain(..);
             said.facts.extend(outlived.map(LineFact::Outlived));
         }
@@ -94,9 +113,14 @@ impl Writer {
         let (Some(mild), Some(traceback)) = (self.mild.get_mut(stream), self.traceback.get_mut(stream)) else {
             return false;
         };
-        if text.contains("Traceback (most recent call last)") {
+        if text.contains(TRACEBACK) {
             *traceback = true;
             return false;
+        }
+        if process(text)
+            && let Some(ended) = self.ended.get_mut(stream)
+        {
+            *ended = true;
         }
         if !failure::raised(text) {
             return false;
@@ -110,6 +134,14 @@ impl Writer {
         quoted
     }
 
+    /// A record begins: it may be the first line of a traceback itself, and one before it is over.
+    fn begins(&mut self, stream: usize, message: &str) {
+        if let (Some(traceback), Some(ended)) = (self.traceback.get_mut(stream), self.ended.get_mut(stream)) {
+            *traceback |= message.contains(TRACEBACK);
+            *ended = false;
+        }
+    }
+
     /// Remembers what it printed by itself, to take it back if it goes on.
     fn raises(&mut self, facts: &[LineFact]) {
         for fact in facts {
@@ -121,6 +153,12 @@ impl Writer {
             }
         }
     }
+}
+
+/// What Python prints before the traceback of which a process of several ends: `Process EngineCore_0:`.
+fn process(text: &str) -> bool {
+    let name = text.strip_prefix("Process ").and_then(|rest| rest.strip_suffix(':'));
+    name.is_some_and(|name| !name.is_empty() && !name.contains(' '))
 }
 
 /// Whether two lines may have been written at once.
@@ -204,6 +242,49 @@ mod tests {
         assert_eq!(last(&[told, own]), [""; 0]);
         let ray = "2026-11-29 18:59:36,893 INFO worker.py:1841 -- Connected to Ray cluster.";
         assert_eq!(last(&["ValueError: x", ray]), [""; 0]);
+    }
+
+    #[test]
+    fn a_web_servers_answers_and_an_end_outlive_nothing() {
+        let own = "INFO 11-29 17:32:21 [loggers.py:111] Engine 000: Avg prompt throughput: 2.8 tokens/s";
+        let end = "INFO:     Shutting down";
+        let crash = "RuntimeError: CUDA error: an illegal memory access was encountered";
+        assert_eq!(last(&[crash, own]), ["outlived"]);
+        let others = [
+            end,
+            "INFO:     Waiting for application shutdown.",
+            "INFO:     Application shutdown complete.",
+            "INFO:     Finished server process [1]",
+            "INFO:     127.0.0.1:1 - \"POST /v1/completions HTTP/1.1\" 500 Internal Server Error",
+            "INFO 11-29 17:32:21 [launcher.py:110] Shutting down FastAPI HTTP server.",
+            "INFO 11-29 17:32:21 [launcher.py:110] [shutdown] API server: shutting down FastAPI HTTP server",
+            "INFO 11-29 17:32:21 [multiproc_executor.py:558] Parent process exited, terminating worker",
+            "INFO 11-29 17:32:21 multiproc_worker_utils.py:137] Terminating local vLLM worker processes",
+        ];
+        for line in others {
+            assert_eq!(last(&[crash, line]), [""; 0], "{line}");
+            let owned = |line: &str| format!("(APIServer pid=422) {line}");
+            assert_eq!(last(&[&owned(crash), &owned(line)]), [""; 0], "{line}");
+        }
+        // What comes in the course of an end is of it, until another server begins.
+        assert_eq!(last(&[crash, end, own]), [""; 0]);
+        let start = "INFO 11-29 17:40:00 [api_server.py:1] vLLM API server version 0.10.0";
+        let header = "Traceback (most recent call last):";
+        assert_eq!(last(&[end, start, header, crash, own]), ["outlived"]);
+        // A process of which Python says that it ends by an exception, beside others that have no names either.
+        let process = "Process EngineCore_0:";
+        assert_eq!(last(&[process, header, crash, own]), [""; 0]);
+        assert_eq!(last(&[process, header, crash, own, header, crash, own]), ["outlived"]);
+    }
+
+    #[test]
+    fn a_record_may_be_the_first_line_of_a_traceback_and_another_ones_may_come_between() {
+        let lines = [
+            "[2025-03-27 21:33:30 TP0] Scheduler hit an exception: Traceback (most recent call last):",
+            "INFO:     127.0.0.1:1 - \"GET /health HTTP/1.1\" 200 OK",
+            OOM,
+        ];
+        assert_eq!(last(&lines), ["failure", "gave up"]);
     }
 
     #[test]

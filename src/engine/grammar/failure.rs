@@ -25,6 +25,9 @@ const LAST_WORDS_WITHIN: [&str; 2] = [
     "EngineDeadError: EngineCore encountered an issue",
 ];
 
+/// What engines' processes say as they end or are ended, within a message in small letters.
+const GOODBYES: [&str; 6] = ["shutting down", "shutdown", "terminat", "exiting", "exited", "killing"];
+
 /// Exceptions of a GPU without memory left.
 const NO_MEMORY: [&str; 4] = [
     "torch.OutOfMemoryError: ",
@@ -77,6 +80,12 @@ pub(super) fn tame(text: &str) -> bool {
 /// Whether a text is an exception's by itself. Ray's autoscaler prints what it lacks as an `Error` of no kind.
 pub(super) fn raised(text: &str) -> bool {
     exception(text) && !text.starts_with("Error:")
+}
+
+/// Whether a message belongs to an end: who prints it does not go on.
+pub(super) fn goodbye(text: &str) -> bool {
+    let text = text.to_lowercase();
+    GOODBYES.iter().any(|words| text.contains(words))
 }
 
 /// `vllm: error: unrecognized arguments: …`, `api_server.py: error: …`

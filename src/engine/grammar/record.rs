@@ -57,14 +57,17 @@ pub(super) fn is_mild(line: &str) -> bool {
     own || ray_level(text).is_some_and(|level| MILD.contains(&level))
 }
 
+/// Whether a text without its owner prefixes is a record of an engine's own, with its level, time and place. uvicorn's have no more than a level.
+pub(super) fn placed(text: &str) -> bool {
+    LEVELS.iter().any(|level| {
+        text.strip_prefix(level)
+            .is_some_and(|rest| rest.starts_with(' ') && after_place(rest).is_some())
+    })
+}
+
 /// The level of a record of Ray's own.
 fn ray_level(text: &str) -> Option<&str> {
     text.split_once(" -- ")?.0.split_whitespace().nth(2)
-}
-
-/// Whether a text without its owner prefixes is a record of Ray's own.
-pub(super) fn of_ray(text: &str) -> bool {
-    ray_level(text).is_some_and(|level| LEVELS.contains(&level))
 }
 
 /// A line's owner prefixes, without the time that may stand before them, and what follows them.
