@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::domain::count::things;
 use crate::domain::ray::RayFacts;
-use crate::domain::serving::{Health, MetricsSample, ServerFacts, ServerProbe, TokenProof};
+use crate::domain::serving::{Health, MetricsSample, NoToken, ServerFacts, ServerProbe, TokenProof};
 use crate::engine::metrics;
 use crate::probe::dashboard;
 use crate::record::Folder;
@@ -135,7 +135,10 @@ impl Client {
             ServerProbe::Health => ServerFacts::Health(self.health().await),
             ServerProbe::Models => ServerFacts::Models(self.models().await.map_err(words)),
             ServerProbe::Metrics => ServerFacts::Metrics(self.metrics().await.map(Box::new).map_err(words)),
-            ServerProbe::Token => ServerFacts::Token(self.token(model).await.map_err(words)),
+            ServerProbe::Token => ServerFacts::Token(self.token(model).await.map_err(|error| match error {
+                ApiError::Unauthorized { .. } => NoToken::NotLetIn(words(error)),
+                error => NoToken::Failed(words(error)),
+            })),
             ServerProbe::Ray => ServerFacts::Ray(self.ray().await.map_err(words)),
         }
     }

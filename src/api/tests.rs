@@ -22,7 +22,7 @@ async fn health(client: &Client) -> Health {
 
 async fn token(responder: &Arc<Responder>) -> Result<TokenProof, String> {
     match responder.client().ask(ServerProbe::Token, "tiny").await {
-        ServerFacts::Token(token) => token,
+        ServerFacts::Token(token) => token.map_err(|none| none.why().to_owned()),
         other => panic!("{other:?}"),
     }
 }

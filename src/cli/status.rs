@@ -281,6 +281,22 @@ fn memory(state: &State, id: NodeId) -> String {
     text
 }
 
+/// GPUs by their names, each once with its number: `3 x NVIDIA H200, 1 x NVIDIA A100`.
+fn named(all: &[Gpu], first: &str) -> String {
+    if all.len() == 1 {
+        return first.to_owned();
+    }
+    let mut names: Vec<(&str, usize)> = Vec::new();
+    for gpu in all {
+        match names.iter_mut().find(|(name, _)| *name == gpu.name) {
+            Some((_, count)) => *count += 1,
+            None => names.push((&gpu.name, 1)),
+        }
+    }
+    let each: Vec<String> = names.iter().map(|(name, count)| format!("{count} x {name}")).collect();
+    each.join(", ")
+}
+
 /// A node's GPUs in one line: the busiest, all power, the warmest, and their memory where it is their own.
 fn gpus(state: &State, id: NodeId) -> String {
     let Some(seen) = state.observed.node(id) else {
@@ -301,17 +317,18 @@ fn gpus(state: &State, id: NodeId) -> String {
         all.iter().try_fold(Bytes(0), add)
     };
     let watts = all.iter().try_fold(0.0, |sum, gpu| Some(sum + gpu.power?.0));
-    let (times, busiest, warmest) = match all.len() {
-        1 => (String::new(), "", ""),
-        n => (format!("{n} x "), "busiest ", "warmest "),
+    let (busiest, warmest) = if all.len() > 1 {
+        ("busiest ", "warmest ")
+    } else {
+        ("", "")
     };
+    let names = named(all, &first.name);
     let expected = state.config.node(id).map_or(0, |node| node.gpus);
     let fewer = facts
         .fewer_than(expected)
         .map_or_else(String::new, |_| format!(" of {expected} expected"));
     let mut text = format!(
-        "    {times}{}{fewer}: {busiest}{}, {}, {warmest}{}",
-        first.name,
+        "    {names}{fewer}: {busiest}{}, {}, {warmest}{}",
         number(most(|g| g.utilization.map(|p| p.0)), "%"),
         number(watts, "W"),
         number(most(|g| g.temperature.map(|t| t.0)), "C")

@@ -22,6 +22,13 @@ pub struct RayFacts {
 }
 
 impl RayFacts {
+    /// GPUs of the members that Ray calls alive, as Ray counts them: in fractions.
+    #[must_use]
+    pub fn alive_gpus(&self) -> f64 {
+        // The sum of nothing is a negative zero.
+        self.alive().map(|n| n.gpus).fold(0.0, |sum, gpus| sum + gpus)
+    }
+
     /// Nodes that Ray calls alive.
     pub fn alive(&self) -> impl Iterator<Item = &RayNode> {
         self.nodes.iter().filter(|n| n.alive)

@@ -58,9 +58,28 @@ pub enum ServerFacts {
     /// A scrape of /metrics.
     Metrics(Result<Box<MetricsSample>, String>),
     /// What one asked token came to.
-    Token(Result<TokenProof, String>),
+    Token(Result<TokenProof, NoToken>),
     /// Ray's dashboard.
     Ray(Result<super::ray::RayFacts, String>),
+}
+
+/// Why no token came back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub enum NoToken {
+    /// The server lets nobody in without a key, and this program has none or another: that is no word on the server.
+    NotLetIn(String),
+    /// The server failed to give one.
+    Failed(String),
+}
+
+impl NoToken {
+    /// Why, as a fragment.
+    #[must_use]
+    pub fn why(&self) -> &str {
+        match self {
+            Self::NotLetIn(why) | Self::Failed(why) => why,
+        }
+    }
 }
 
 /// What /health said.

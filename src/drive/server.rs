@@ -92,7 +92,7 @@ impl ServerAsker {
             let facts = client.ask(probe, &model).await;
             if costs {
                 let (exit, said) = match &facts {
-                    ServerFacts::Token(Err(why)) => (Exit::Code(1), why.clone()),
+                    ServerFacts::Token(Err(why)) => (Exit::Code(1), why.why().to_owned()),
                     ServerFacts::Token(Ok(proof)) => (
                         Exit::Code(0),
                         format!("{} from {}", things(proof.tokens, "token"), proof.model),

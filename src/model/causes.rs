@@ -46,8 +46,21 @@ impl State {
     /// What to run for the cause of what is wrong with the server, where a command is known: what the screen offers to copy.
     #[must_use]
     pub fn cure(&self) -> Option<String> {
-        let wrong = matches!(self.server.state, ServingState::Degraded(_) | ServingState::Failed(_));
-        self.first_cause().filter(|_| wrong)?.command.map(|(_, line)| line)
+        self.trouble()?.command.map(|(_, line)| line)
+    }
+
+    /// The first cause of what is wrong with the server. One that is down may have failed: so it is when its container was killed.
+    #[must_use]
+    pub fn trouble(&self) -> Option<Cause> {
+        let wrong = match self.server.state {
+            ServingState::Degraded(_) | ServingState::Failed(_) | ServingState::Down => true,
+            ServingState::Unknown
+            | ServingState::Loading
+            | ServingState::Answering
+            | ServingState::Stopping
+            | ServingState::Ready => false,
+        };
+        self.first_cause().filter(|_| wrong)
     }
 
     /// The first cause of the step that failed: for a step on a node, one that is about such a step there.
@@ -463,7 +476,7 @@ fn gpus(state: &State) -> Option<Judged> {
     let ray = &state.observed.ray;
     let facts = current(state, ray, ray_every(ray.value()?.via))?;
     let needed = state.config.serve.tensor_parallel_size;
-    let seen: f64 = facts.alive().map(|n| n.gpus).sum();
+    let seen = facts.alive_gpus();
     let head = state.nodes.get(state.config.head().index())?;
     let waits = head.load.stage.is_some_and(|(stage, _)| stage == Stage::Placement);
     // Ray counts in fractions.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::domain::effect::Effect;
 use crate::domain::load::Stage;
 use crate::domain::ray::RayVia;
-use crate::domain::serving::{Health, MetricsSample, ServerFacts, TOKEN_ASKED};
+use crate::domain::serving::{Health, MetricsSample, NoToken, ServerFacts, TOKEN_ASKED};
 use crate::domain::time::seconds;
 use crate::domain::{Reading, Stamp, When};
 use crate::measure::Figures;
@@ -91,7 +91,7 @@ pub(super) fn take(state: &mut State, answer: ServerFacts, at: Stamp) {
             state.token_failed = None;
         }
         ServerFacts::Token(Err(why)) => {
-            seen.token = Reading::absent(why.clone());
+            seen.token = Reading::absent(why.why().to_owned());
             state.token_failed = Some(why);
         }
         ServerFacts::Ray(Ok(ray)) => ray::take(state, ray, at),
@@ -302,7 +302,7 @@ fn judge(state: &State, now: Stamp) -> ServingState {
             if let Some(why) = wrong_model(state) {
                 return ServingState::Degraded(why);
             }
-            if let Some(why) = &state.token_failed {
+            if let Some(NoToken::Failed(why)) = &state.token_failed {
                 return ServingState::Failed(format!("it says healthy, and no token came back: {why}"));
             }
             if !proven(state) {

@@ -18,7 +18,7 @@ use crate::domain::observed::Observed;
 use crate::domain::problem::Problem;
 use crate::domain::question::Question;
 use crate::domain::secret::SecretFrom;
-use crate::domain::serving::ServeFacts;
+use crate::domain::serving::{NoToken, ServeFacts};
 use crate::domain::{NodeId, Now, Reading, RunId, Source, Stamp, Wall, When};
 use crate::measure::{Figures, Window};
 use crate::plan::{Machine, Plan};
@@ -97,7 +97,7 @@ pub struct State {
     /// What was said to have failed before then has kept the server from nothing: it was ready after that.
     pub(super) survived: Option<Stamp>,
     /// Why the first token of this start of the server failed.
-    pub(super) token_failed: Option<String>,
+    pub(super) token_failed: Option<NoToken>,
     /// When a token was asked for last; `None` when none was since the server's start.
     pub(super) token_asked: Option<Stamp>,
     /// Since when its port refuses, while it does.

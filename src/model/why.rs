@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::domain::link::LinkState;
 use crate::domain::reading::NOT_ASKED;
-use crate::domain::serving::Health;
+use crate::domain::serving::{Health, NoToken};
 use crate::domain::{NodeId, Reading, Stamp, When};
 
 use super::given_up;
@@ -38,6 +38,9 @@ impl State {
             ServingState::Unknown => Some(self.why_unknown()),
             // No token is asked for before the server has named its model.
             ServingState::Answering => {
+                if let Some(NoToken::NotLetIn(why)) = &self.token_failed {
+                    return Some(why.into());
+                }
                 let unasked = [NOT_ASKED, PORT_REFUSES];
                 let why = self
                     .observed

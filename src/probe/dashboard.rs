@@ -71,8 +71,23 @@ fn list(body: &[u8], what: &str) -> Result<Vec<Value>, String> {
         let message = value.get("msg").and_then(Value::as_str).unwrap_or("no reason given");
         return Err(format!("Ray's dashboard: {}", short(message)));
     }
+    let told = |key: &str| value.pointer(&format!("/data/result/{key}")).cloned();
+    let (total, warning) = (told("total"), told("partial_failure_warning"));
     match value.pointer_mut("/data/result/result").map(Value::take) {
-        Some(Value::Array(list)) => Ok(list),
+        Some(Value::Array(list)) => {
+            // What is left out may be all that is alive: another source has to tell.
+            if let Some(warning) = warning.as_ref().and_then(Value::as_str).filter(|w| !w.is_empty()) {
+                return Err(format!("Ray's dashboard: not all {what}: {}", short(warning)));
+            }
+            let all = total
+                .as_ref()
+                .and_then(Value::as_u64)
+                .and_then(|n| usize::try_from(n).ok());
+            match all.filter(|all| *all > list.len()) {
+                Some(all) => Err(format!("Ray's dashboard lists {} of {all} {what}", list.len())),
+                None => Ok(list),
+            }
+        }
         Some(_) | None => Err(format!("Ray's dashboard: no list of {what} in the answer")),
     }
 }
@@ -99,6 +114,26 @@ fn node(value: &Value) -> Option<RayNode> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_answer_that_leaves_something_out_is_none() {
+        let body = |rest: &str| {
+            let node = r#"{"node_id": "a", "node_ip": "10.0.0.1", "state": "DEAD"}"#;
+            format!(r#"{{"result": true, "data": {{"result": {{{rest} "result": [{node}]}}}}}}"#).into_bytes()
+        };
+        assert_eq!(parse(&body("")).unwrap().nodes.len(), 1);
+        let whole = r#""total": 1, "num_after_truncation": 1, "partial_failure_warning": "","#;
+        assert_eq!(parse(&body(whole)).unwrap().nodes.len(), 1);
+        let cut = parse(&body(r#""total": 1002, "num_after_truncation": 1000,"#));
+        assert_eq!(cut.unwrap_err(), "Ray's dashboard lists 1 of 1002 nodes");
+        let failed = parse(&body(
+            r#""total": 1, "partial_failure_warning": "the GCS did not answer","#,
+        ));
+        assert_eq!(
+            failed.unwrap_err(),
+            "Ray's dashboard: not all nodes: the GCS did not answer"
+        );
+    }
 
     #[test]
     fn versions_come_from_the_answer_and_its_head() {

@@ -180,6 +180,9 @@ fn suggestion(state: &State, now: Stamp) -> Option<&'static str> {
         ServingState::Failed(_) | ServingState::Degraded(_) => {
             return Some("U shows what it takes to bring it back, X stops");
         }
+        ServingState::Down if state.cure().is_some() => {
+            return Some("U shows what it takes to bring it back; y copies the command that looks into it");
+        }
         ServingState::Down | ServingState::Unknown => {}
     }
     match standing::node(state, state.config.head(), now) {

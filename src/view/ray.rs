@@ -70,7 +70,7 @@ fn title<'a>(scene: &Scene<'a>) -> Row<'a> {
     if let Some(ray) = state.observed.ray.value() {
         let age = age(scene);
         let alive = ray.alive_addresses();
-        let gpus: f64 = ray.alive().map(|n| n.gpus).sum();
+        let gpus = ray.alive_gpus();
         let members = members::members(state).unwrap_or_default();
         let ssh = |m: &&Member<'_>| m.silent.is_some_and(|s| s.by == SilentBy::Ssh);
         let silent = members.iter().filter(ssh).count();

@@ -38,6 +38,9 @@ const LOW: u16 = 6;
 /// Rows inside the pane from which each rate has a row of its own beside all figures.
 const HIGH: u16 = 8;
 
+/// Most lines of what is wrong.
+const TROUBLE: usize = 2;
+
 /// Lines of a fix that are shown where there is room; the run's pane and `status` have all of it.
 const FIX: usize = 2;
 
@@ -73,7 +76,7 @@ fn title<'a>(scene: &Scene<'a>) -> Row<'a> {
 /// The rows, the ones that matter most first: as many as fit are drawn.
 fn rows<'a>(scene: &Scene<'a>, height: u16, width: u16) -> Vec<Row<'a>> {
     let mut rows = Vec::new();
-    rows.extend(trouble(scene));
+    rows.extend(trouble(scene, height, width));
     rows.extend(cure(scene, height, width));
     rows.extend(loads(scene));
     // Figures that have all the same reason to be absent are left to the row that names it, where rows are few.
@@ -158,48 +161,52 @@ fn loads<'a>(scene: &Scene<'a>) -> Vec<Row<'a>> {
     summary(scene)
 }
 
-/// What is wrong, when something is.
-fn trouble<'a>(scene: &Scene<'a>) -> Option<Row<'a>> {
+/// What is wrong, when something is: in two lines where there is room.
+fn trouble<'a>(scene: &Scene<'a>, height: u16, width: u16) -> Vec<Row<'a>> {
     let (state, look) = (scene.state, scene.look);
-    let mut row = Row::new();
     let known = || state.first_cause().map(|c| cause::headline(state, &c, scene.now));
-    match &state.server.state {
+    let said = match &state.server.state {
         ServingState::Degraded(why) | ServingState::Failed(why) => {
             let text = known().unwrap_or_else(|| why.clone());
-            row.put(0, format!("✗ {text}"), look.bad());
+            Some((format!("✗ {text}"), look.bad()))
         }
-        ServingState::Stopping => {
-            row.put(0, state.server_why().unwrap_or_default(), look.warn());
-        }
+        ServingState::Stopping => state.server_why().map(|why| (why.into_owned(), look.warn())),
         ServingState::Unknown => {
             let why = state.server_why().unwrap_or_default();
-            row.put(0, format!("nothing known: {why}"), look.dim());
+            Some((format!("nothing known: {why}"), look.dim()))
         }
         // Nothing has failed yet, or nothing was there to fail: what was seen may still say why it comes no further.
         ServingState::Down | ServingState::Loading | ServingState::Answering => {
-            let why = known().or_else(|| state.server_why().map(Cow::into_owned))?;
-            row.put(0, format!("! {why}"), look.warn());
+            let why = known().or_else(|| state.server_why().map(Cow::into_owned));
+            why.map(|why| (format!("! {why}"), look.warn()))
         }
-        ServingState::Ready => {
-            row.put(0, format!("? {}", doubt(state, scene.now.stamp)?), look.warn());
-        }
-    }
-    Some(row)
+        ServingState::Ready => doubt(state, scene.now.stamp).map(|doubt| (format!("? {doubt}"), look.warn())),
+    };
+    let Some((text, style)) = said else { return Vec::new() };
+    // A ready server's other rows are of use all the same.
+    let least = if state.server.state == ServingState::Ready { HIGH } else { LOW };
+    let most = if height < least { 1 } else { TROUBLE };
+    at_most(&wrap(&text, width), most)
+        .into_iter()
+        .map(|line| {
+            let mut row = Row::new();
+            row.put(0, line, style);
+            row
+        })
+        .collect()
+}
+
+/// At most so many lines; the last one has the rest, so that one sees that it is cut.
+fn at_most(lines: &[String], most: usize) -> Vec<String> {
+    let (whole, rest) = lines.split_at(lines.len().min(most.saturating_sub(1)));
+    let rest = (!rest.is_empty()).then(|| rest.join(" "));
+    whole.iter().cloned().chain(rest).collect()
 }
 
 /// What to do about what is wrong: the fix, in as many lines as leave room for the rest, and the command that goes with it.
 fn cure<'a>(scene: &Scene<'a>, height: u16, width: u16) -> Vec<Row<'a>> {
     let (state, look) = (scene.state, scene.look);
-    let wrong = match state.server.state {
-        ServingState::Degraded(_) | ServingState::Failed(_) => true,
-        ServingState::Unknown
-        | ServingState::Down
-        | ServingState::Loading
-        | ServingState::Answering
-        | ServingState::Stopping
-        | ServingState::Ready => false,
-    };
-    let Some(cause) = state.first_cause().filter(|_| wrong) else {
+    let Some(cause) = state.trouble() else {
         return Vec::new();
     };
     let most = if height < LOW { 1 } else { FIX };
@@ -208,11 +215,8 @@ fn cure<'a>(scene: &Scene<'a>, height: u16, width: u16) -> Vec<Row<'a>> {
         .iter()
         .flat_map(|fix| wrap(&format!("fix: {fix}"), width))
         .collect();
-    // The last line has the rest, so that one sees that it is cut.
-    let (whole, rest) = lines.split_at(lines.len().min(most - 1));
-    let rest = (!rest.is_empty()).then(|| rest.join(" "));
     let mut rows = Vec::new();
-    for line in whole.iter().cloned().chain(rest) {
+    for line in at_most(&lines, most) {
         let mut row = Row::new();
         row.put(0, line, look.good());
         rows.push(row);
@@ -300,7 +304,7 @@ fn rate<'a>(
     row.put(0, format!("{text:>12}"), style);
     // That there is no rate now, and why, weighs more than what it was.
     if reading.value().is_none() {
-        row.put(1, why(scene, reading), look.dim());
+        row.put(0, why(scene, reading), look.dim());
     }
     history(scene, series, chart, &mut row);
     let age = Age::of(reading, METRICS_EVERY, scene.now.stamp);

@@ -76,6 +76,21 @@ fn each_field_of_a_gpu_is_read_by_itself() {
     assert_eq!(h200.memory_used, Some(Bytes::from_mib(21_581)));
     assert_eq!(h200.memory_total, Some(Bytes::from_mib(143_771)));
     assert_eq!((h200.utilization, h200.unified), (Some(Percent(95.0)), false));
+    // More in use than there is.
+    for used in ["200000", "18446744073709551615"] {
+        let gpu = one(&format!(
+            "1, 0, 00000000:00:06.0, Disabled, NVIDIA H200, 95, {used}, 143771, 636.34, 52"
+        ));
+        assert_eq!(
+            (gpu.memory_used, gpu.memory_total),
+            (None, Some(Bytes::from_mib(143_771))),
+            "{used}"
+        );
+    }
+    // One that tells no memory beside one that has its own uses none of the host's.
+    let two = "2, 0, 00000000:00:06.0, Disabled, NVIDIA H200, 95, 21581, 143771, 636.34, 52\n2, 1, 00000000:00:07.0, Disabled, NVIDIA H200, 95, [N/A], [N/A], 636.34, 52";
+    let unified: Vec<bool> = gpus(two, 0).unwrap().gpus.iter().map(|gpu| gpu.unified).collect();
+    assert_eq!(unified, [false, false]);
 }
 
 #[test]

@@ -137,7 +137,7 @@ impl<'a> Operator<'a> {
             ServerFacts::Ray(Ok(r)) => self.observed.ray = Reading::known(r, at),
             ServerFacts::Models(Err(why)) => server.models = Reading::absent(why),
             ServerFacts::Metrics(Err(why)) => server.metrics = Reading::absent(why),
-            ServerFacts::Token(Err(why)) => server.token = Reading::absent(why),
+            ServerFacts::Token(Err(why)) => server.token = Reading::absent(why.why().to_owned()),
             ServerFacts::Ray(Err(_)) => {}
         }
     }

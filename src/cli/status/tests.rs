@@ -231,6 +231,10 @@ fn the_place_of_the_server_and_since_when_it_is_so_are_told() {
     );
 }
 
+fn facts_of(state: &State) -> GpuFacts {
+    state.observed.nodes[0].gpus.value().cloned().unwrap_or_default()
+}
+
 #[test]
 fn gpus_are_one_line_a_node_and_what_is_wrong_with_them_another() {
     let mut state = all_up(false);
@@ -264,6 +268,9 @@ fn gpus_are_one_line_a_node_and_what_is_wrong_with_them_another() {
     let line = "    2 x NVIDIA H200: busiest 95 %, - W, warmest 52 C, memory 40.0/280.0 GiB, held by processes 0.0\n";
     assert_eq!(gpus(&state, id), line);
     let three = EXAMPLE.replace("name = \"spark-1\"", "name = \"spark-1\"\ngpus = 3");
+    let mut mixed = facts_of(&state).gpus;
+    mixed[1].name = "NVIDIA A100".into();
+    assert_eq!(named(&mixed, ""), "1 x NVIDIA H200, 1 x NVIDIA A100");
     state.config = Arc::new(config::parse(&three, "config.example.toml").unwrap());
     let line = line.replace("H200:", "H200 of 3 expected:");
     assert_eq!(gpus(&state, id), line);

@@ -1,6 +1,7 @@
 //! What proves a server: tokens, and what does not.
 
 use super::*;
+use crate::domain::serving::NoToken;
 
 #[test]
 fn a_wish_to_connect_anew_is_carried_out_whatever_is_in_front() {
@@ -50,7 +51,7 @@ fn no_probe_asks_for_no_token_and_says_answering() {
 fn an_engine_that_says_healthy_and_dies_at_the_first_token_is_not_ready() {
     let mut told = Told::serving(Options::default());
     told.healthy(100, 0.0);
-    told.server(200, ServerFacts::Token(Err("the engine died".into())));
+    told.server(200, ServerFacts::Token(Err(NoToken::Failed("the engine died".into()))));
     assert!(
         matches!(told.state(), ServingState::Failed(why) if why.contains("the engine died")),
         "{:?}",
@@ -69,13 +70,16 @@ fn a_token_that_failed_is_asked_for_again_after_a_while_and_tokens_counted_meanw
     told.healthy(100, 0.0);
     assert_eq!(asks(&told.tick(200), ServerProbe::Token), 1);
     assert_eq!(told.0.observed.server.token.reason(), Some(TOKEN_ASKED));
-    told.server(300, ServerFacts::Token(Err("the tunnel broke".into())));
+    told.server(300, ServerFacts::Token(Err(NoToken::Failed("the tunnel broke".into()))));
     told.healthy(50_000, 0.0);
     assert_eq!(asks(&told.tick(50_001), ServerProbe::Token), 0);
     told.healthy(60_300, 0.0);
     assert_eq!(asks(&told.tick(60_301), ServerProbe::Token), 1);
     assert_eq!(asks(&told.tick(70_000), ServerProbe::Token), 0);
-    told.server(70_001, ServerFacts::Token(Err("the tunnel broke".into())));
+    told.server(
+        70_001,
+        ServerFacts::Token(Err(NoToken::Failed("the tunnel broke".into()))),
+    );
     told.healthy(71_000, 5.0);
     assert_eq!(*told.state(), ServingState::Ready, "somebody else's tokens are as good");
 }
@@ -85,7 +89,7 @@ fn a_token_that_was_asked_for_when_the_head_was_lost_is_asked_for_again() {
     let mut told = Told::serving(Options::default());
     told.healthy(100, 0.0);
     assert_eq!(asks(&told.tick(200), ServerProbe::Token), 1);
-    told.server(300, ServerFacts::Token(Err("the tunnel broke".into())));
+    told.server(300, ServerFacts::Token(Err(NoToken::Failed("the tunnel broke".into()))));
     told.at(400, Source::Node(HEAD), EventKind::Link(down()));
     told.at(500, Source::Node(HEAD), EventKind::Link(LinkState::Up));
     told.healthy(600, 0.0);
@@ -137,4 +141,18 @@ fn a_proof_dies_with_the_server_that_gave_it() {
     assert_eq!(*told.state(), ServingState::Stopping, "its process still runs");
     told.healthy(400, 0.0);
     assert_eq!(*told.state(), ServingState::Answering);
+}
+
+#[test]
+fn a_server_that_lets_nobody_in_without_a_key_answers_and_has_not_failed() {
+    let mut told = Told::serving(Options::default());
+    told.healthy(100, 0.0);
+    let why = "401: the server wants an API key; name where it is in [secrets]";
+    told.server(200, ServerFacts::Metrics(Err(why.into())));
+    told.server(200, ServerFacts::Token(Err(NoToken::NotLetIn(why.into()))));
+    assert_eq!(*told.state(), ServingState::Answering);
+    assert_eq!(told.0.server_why().as_deref(), Some(why));
+    // Tokens that it has counted prove it all the same.
+    told.healthy(300, 7.0);
+    assert_eq!(*told.state(), ServingState::Ready);
 }

@@ -89,6 +89,12 @@ pub(super) fn devices(sections: &Sections) -> Option<Devices> {
         problems.extend(missing(sections.get("attached"), section));
     }
     slices(sections.get("slices"), &mut gpus);
+    // Beside GPUs with memory of their own, one that tells none has some that nobody tells.
+    if gpus.iter().any(|gpu| gpu.memory_total.is_some()) {
+        for gpu in gpus.iter_mut().filter(|gpu| !unified_chip(&gpu.name)) {
+            gpu.unified = false;
+        }
+    }
     let tool = GpuTool::NvidiaSmi;
     Some((Ok(Listed { gpus, tool }), problems))
 }
@@ -189,18 +195,26 @@ fn gpu(line: &str) -> Option<Gpu> {
     let (total, used) = (fields.next()?, fields.next()?);
     let utilization = number(fields.next()?, PERCENT);
     let name = short(fields.next()?);
-    let unified = NONE_OF_ITS_OWN.contains(&total) || name.split_whitespace().any(|word| word == UNIFIED_CHIP);
+    let unified = NONE_OF_ITS_OWN.contains(&total) || unified_chip(&name);
+    let total = mib(total);
+    // More than there is, is a fault of the driver.
+    let used = mib(used).filter(|used| total.is_none_or(|total| *used <= total));
     Some(Gpu {
         index,
         utilization: utilization.map(Percent),
-        memory_used: mib(used).filter(|_| !unified),
-        memory_total: mib(total).filter(|_| !unified),
+        memory_used: used.filter(|_| !unified),
+        memory_total: total.filter(|_| !unified),
         unified,
         power: power.map(Watts),
         temperature: temperature.map(Celsius),
         name,
         slices: Vec::new(),
     })
+}
+
+/// Whether a GPU of this name has no memory of its own.
+fn unified_chip(name: &str) -> bool {
+    name.split_whitespace().any(|word| word == UNIFIED_CHIP)
 }
 
 /// Adds the parts of the GPUs that are split, from `nvidia-smi -L`: under `GPU 0: …` a line `MIG 3g.71gb  Device  0: (UUID: …)` each.
