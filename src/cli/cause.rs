@@ -86,7 +86,7 @@ mod tests {
         let lines = of(&state, &cause);
         assert_eq!(
             lines,
-            ["cause: little memory is left (spark-2, 1m00s ago, over since 10 s, likely)"]
+            ["cause: until 10 s ago: little memory is left (spark-2, 1m00s ago, likely)"]
         );
     }
 }

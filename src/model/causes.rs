@@ -276,7 +276,11 @@ fn judged(name: FactName, node: NodeId, seen: Option<String>) -> Judged {
 /// Whether a node on which the container ran is out of reach.
 fn answering(state: &State, node: NodeId) -> Option<Judged> {
     let seen = state.observed.node(node)?;
-    let ran = own_container(state, node).is_some_and(|c| c.state == ContainerState::Running);
+    // Who comes when it is lost already has Ray's word alone that it was there.
+    let ran = match seen.containers.value() {
+        Some(_) => own_container(state, node).is_some_and(|c| c.state == ContainerState::Running),
+        None => was_member(state, node) == Some(true),
+    };
     let now = state.now.stamp;
     let silent = match &seen.link {
         LinkState::Up => None,

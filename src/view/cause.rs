@@ -32,15 +32,16 @@ pub fn headline(state: &State, cause: &Cause, now: Now) -> String {
     } else {
         format!("{at} ago")
     };
+    // First, for what comes last may be cut.
     let over = cause
         .over
-        .map(|at| format!(", over since {}", ago(now, at)))
+        .map(|at| format!("until {} ago: ", ago(now, at)))
         .unwrap_or_default();
     let sure = match cause.confidence {
         Confidence::Known | Confidence::Quoted => "",
         Confidence::Likely => ", likely",
     };
-    format!("{text} ({node}{when}{over}{sure})")
+    format!("{over}{text} ({node}{when}{sure})")
 }
 
 /// Whether a text names a node: as a word of its own, for `spark-1` is no `spark-12`.

@@ -184,7 +184,11 @@ fn trouble<'a>(scene: &Scene<'a>, height: u16, width: u16) -> Vec<Row<'a>> {
     };
     let Some((text, style)) = said else { return Vec::new() };
     // A ready server's other rows are of use all the same.
-    let least = if state.server.state == ServingState::Ready { HIGH } else { LOW };
+    let least = if state.server.state == ServingState::Ready {
+        HIGH
+    } else {
+        LOW
+    };
     let most = if height < least { 1 } else { TROUBLE };
     at_most(&wrap(&text, width), most)
         .into_iter()

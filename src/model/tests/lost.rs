@@ -99,6 +99,30 @@ fn whole() -> Told {
     told
 }
 
+#[test]
+fn who_comes_when_a_member_is_out_of_reach_already_names_it_as_the_cause() {
+    let mut told = Told::serving(Options::default());
+    told.healthy(100, 9.0);
+    told.at(150, Source::Node(WORKER), EventKind::Link(down()));
+    // Nothing but the connection speaks of it: it may never have been a member.
+    assert_eq!(told.0.first_cause(), None);
+    let member = |address: &str| RayNode {
+        address: address.into(),
+        alive: true,
+        ..RayNode::default()
+    };
+    let ray = RayFacts {
+        nodes: ["192.168.200.12", "192.168.200.13"].map(member).to_vec(),
+        ..RayFacts::default()
+    };
+    told.server(200, ServerFacts::Ray(Ok(ray)));
+    let cause = told.0.first_cause().unwrap();
+    assert_eq!(
+        (cause.rule.as_deref(), cause.node),
+        (Some("node-not-answering"), Some(WORKER))
+    );
+}
+
 fn ended(code: i32) -> ContainerFacts {
     let mut all = running("vllm-qwen35");
     all.containers[0].state = ContainerState::Exited { code, oom: false };
