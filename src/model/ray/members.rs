@@ -3,11 +3,14 @@
 use std::time::Duration;
 
 use crate::domain::cadence;
+use crate::domain::container::ContainerState;
 use crate::domain::count::{amount, things};
+use crate::domain::event::Subject;
 use crate::domain::link::LinkState;
 use crate::domain::ray::{PlacementGroup, RayFacts, RayNode};
 use crate::domain::time::human;
 use crate::domain::{NodeId, Now, Stamp, When};
+use crate::model::schedule::every;
 use crate::model::{State, lost_since};
 use crate::plan::stray_of;
 
@@ -143,7 +146,8 @@ pub fn members(state: &State) -> Option<Vec<Member<'_>>> {
         };
         let wrong = match standing {
             Standing::Alive(n) | Standing::Elsewhere(n) => {
-                let mut wrong = miscounted(state, id, n, node.gpus);
+                let mut wrong: Vec<String> = ended(state, id).into_iter().collect();
+                wrong.extend(miscounted(state, id, n, node.gpus));
                 wrong.extend(twice(ray, n));
                 wrong
             }
@@ -158,6 +162,23 @@ pub fn members(state: &State) -> Option<Vec<Member<'_>>> {
         })
     };
     Some(state.config.node_ids().filter_map(one).collect())
+}
+
+/// That Ray calls a node alive whose container has ended: it learns of that later than Docker.
+fn ended(state: &State, id: NodeId) -> Option<String> {
+    let seen = &state.observed.node(id)?.containers;
+    let fresh = !seen.stale(state.now.stamp, every(state, id, Subject::Containers));
+    let own = seen.value().filter(|_| fresh)?.named(&state.config.container.name)?;
+    match &own.state {
+        ContainerState::Exited { code, .. } => Some(format!(
+            "its container has ended with exit code {code}: Ray has not noticed yet"
+        )),
+        ContainerState::Created
+        | ContainerState::Running
+        | ContainerState::Paused
+        | ContainerState::Restarting
+        | ContainerState::Other(_) => None,
+    }
 }
 
 /// Digits of Ray's ids that a person needs to tell two of them apart.

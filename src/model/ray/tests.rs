@@ -54,11 +54,15 @@ impl Told {
     }
 
     fn container(&mut self, ms: u64, id: &str) {
+        self.container_is(ms, HEAD, id, ContainerState::Running);
+    }
+
+    fn container_is(&mut self, ms: u64, node: NodeId, id: &str, state: ContainerState) {
         let container = Container {
             id: id.to_owned(),
             name: self.0.config.container.name.clone(),
             image: "image".to_owned(),
-            state: ContainerState::Running,
+            state,
             started_at: None,
             up_seconds: Some(60),
             restarts: 0,
@@ -67,7 +71,7 @@ impl Told {
             pid: Some(100),
         };
         let containers = vec![container];
-        self.facts(ms, HEAD, Facts::Containers(ContainerFacts { containers }));
+        self.facts(ms, node, Facts::Containers(ContainerFacts { containers }));
     }
 
     fn dashboard(&mut self, ms: u64, said: Result<RayFacts, &str>) {
@@ -273,6 +277,23 @@ fn a_node_that_is_silent_is_no_member_whatever_ray_says() {
     told.asked(19_250);
     let silent = told.member(WORKER).silent.unwrap();
     assert_eq!((silent.since, silent.by), (When::at(Stamp(13_000)), SilentBy::Readings));
+}
+
+#[test]
+fn a_node_whose_container_has_ended_is_no_member_whatever_ray_says() {
+    let mut told = Told::new();
+    told.dashboard(9000, Ok(whole()));
+    told.container_is(9000, WORKER, "a", ContainerState::Running);
+    assert!(told.member(WORKER).well());
+    let ended = ContainerState::Exited { code: 137, oom: false };
+    told.container_is(9500, WORKER, "a", ended);
+    assert_eq!(
+        told.member(WORKER).wrong,
+        ["its container has ended with exit code 137: Ray has not noticed yet"]
+    );
+    assert!(!told.member(WORKER).well());
+    told.container_is(9900, WORKER, "b", ContainerState::Running);
+    assert!(told.member(WORKER).well());
 }
 
 #[test]
