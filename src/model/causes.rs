@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::config::types::Engine;
 use crate::diagnose::{self, Cause, Fact, FactName, Judged, Kind, Place, Step, rank, read_output};
 use crate::domain::container::{Container, ContainerState};
 use crate::domain::count::amount;
@@ -17,6 +18,7 @@ use crate::domain::time::human;
 use crate::domain::{NodeId, Now, Reading, Stamp, StepId};
 use crate::plan::{Condition, Machine, StepKind, StepState, explain, judge, ours};
 
+use super::loss::Losses;
 use super::run;
 use super::schedule::{HEALTH_EVERY, every, ray_every};
 use super::state::{ServingState, Started, State};
@@ -213,10 +215,7 @@ fn wrong_model(state: &State) -> Option<Fact> {
 pub(super) fn container(state: &mut State, node: NodeId, container: Option<&Container>) {
     let Some(container) = container else { return };
     let by_node = container.started_at.as_deref().and_then(diagnose::wall);
-    let started = Started {
-        id: container.id.clone(),
-        at: container.started_at.clone(),
-    };
+    let started = Started::of(container);
     let before = state.containers.insert(node, started.clone());
     if before.is_some_and(|before| before != started) {
         if let Some(seen) = state.observed.nodes.get_mut(node.index()) {
@@ -227,6 +226,7 @@ pub(super) fn container(state: &mut State, node: NodeId, container: Option<&Cont
             // Who was a member of the head before is none of this one's.
             state.observed.ray = Reading::absent("the head was made anew");
             state.joined.clear();
+            state.losses = Losses::default();
         }
         state.evidence.container_started(node, by_node);
         state.joined.remove(&node);
@@ -305,39 +305,43 @@ fn own_container(state: &State, node: NodeId) -> Option<&Container> {
     containers.named(&state.config.container.name)
 }
 
-/// How the container of a worker is that does not run any more while the head's does; `None` where it runs, and where nobody knows. One that is not there
-/// counts only where it was seen: somebody's own worker may run outside of one.
+/// How the container of a worker is that does not run any more while the head's does; `None` where it runs, and where nobody knows.
 fn ended(state: &State, node: NodeId) -> Option<String> {
+    told(state, node).flatten()
+}
+
+/// The same, of a worker that belongs to the cluster: the inner `None` where nothing is lost, the outer one where nobody knows.
+pub(super) fn standing(state: &State, node: NodeId) -> Option<Option<String>> {
+    Some(told(state, node)?.filter(|_| was_member(state, node) != Some(false)))
+}
+
+fn told(state: &State, node: NodeId) -> Option<Option<String>> {
     let runs = |id: NodeId| own_container(state, id).is_some_and(|c| c.state == ContainerState::Running);
     if node == state.config.head() || !runs(state.config.head()) {
         return None;
     }
     let seen = &state.observed.node(node)?.containers;
     current(state, seen, every(state, node, Subject::Containers))?;
-    match own_container(state, node).map(|c| &c.state) {
+    Some(match own_container(state, node).map(|c| &c.state) {
+        Some(ContainerState::Running) => None,
         Some(ContainerState::Exited { code, oom: false }) => Some(format!("exit code {code}")),
         Some(ContainerState::Exited { code, oom: true }) => Some(format!("exit code {code}, out of memory")),
-        None => state
-            .containers
-            .contains_key(&node)
-            .then(|| "it is not there any more".to_owned()),
-        Some(
-            ContainerState::Created
-            | ContainerState::Running
-            | ContainerState::Paused
-            | ContainerState::Restarting
-            | ContainerState::Other(_),
-        ) => None,
-    }
+        Some(ContainerState::Created) => Some("it was made and not started".to_owned()),
+        Some(ContainerState::Paused) => Some("it is paused".to_owned()),
+        Some(ContainerState::Restarting) => Some("Docker restarts it".to_owned()),
+        Some(ContainerState::Other(word)) => Some(format!("Docker calls it {word}")),
+        None if state.containers.contains_key(&node) => Some("it is not there any more".to_owned()),
+        None => (was_member(state, node) == Some(true) && !outside(state, node)).then(|| "it is not there".to_owned()),
+    })
 }
 
-/// The first worker without a container that runs, where the head's does: Ray learns of it later than Docker.
-pub(super) fn lost_container(state: &State) -> Option<String> {
-    let (config, container) = (&state.config, &state.config.container.name);
-    config.workers().find_map(|id| {
-        let how = ended(state, id).filter(|_| was_member(state, id) != Some(false))?;
-        Some(format!("{container} on {} does not run: {how}", config.node_name(id)))
-    })
+/// Whether a worker may run outside of a container: its script decides that, or something holds a GPU there that is in none.
+fn outside(state: &State, node: NodeId) -> bool {
+    let gpus = state.observed.node(node).and_then(|n| n.gpus.value());
+    match state.config.engine {
+        Engine::Script(_) => true,
+        Engine::VllmRay(_) => gpus.is_some_and(|g| g.computing().any(|p| p.container.is_none())),
+    }
 }
 
 /// Whether a worker that was a member of Ray has lost its container, and not by a failure of its own: somebody has told it to end, or has taken it away.
@@ -360,7 +364,7 @@ fn stopped(state: &State, node: NodeId) -> Option<Judged> {
 }
 
 /// Whether a node was a member of Ray in this life of the head; `None` where Ray is not known. Ray lists those that have died too.
-fn was_member(state: &State, node: NodeId) -> Option<bool> {
+pub(super) fn was_member(state: &State, node: NodeId) -> Option<bool> {
     let address = &state.config.node(node)?.fabric_address;
     let listed = |nodes: &[RayNode]| nodes.iter().any(|n| n.address == *address);
     if state.joined.contains(&node) {
@@ -370,7 +374,7 @@ fn was_member(state: &State, node: NodeId) -> Option<bool> {
 }
 
 /// A reading's value, if it is not too old to say how it is now.
-fn current<'a, T>(state: &State, reading: &'a Reading<T>, every: Duration) -> Option<&'a T> {
+pub(super) fn current<'a, T>(state: &State, reading: &'a Reading<T>, every: Duration) -> Option<&'a T> {
     reading.value().filter(|_| !reading.stale(state.now.stamp, every))
 }
 

@@ -22,6 +22,7 @@ mod life;
 pub mod load;
 pub mod loading;
 pub mod logs;
+mod loss;
 pub mod ray;
 pub mod restarts;
 mod run;

@@ -12,16 +12,15 @@ use crate::domain::time::seconds;
 use crate::domain::{Reading, Stamp, When};
 use crate::measure::Figures;
 
-use super::causes;
 use super::flow::Verdict;
 use super::given_up;
 use super::history;
 use super::load::failures;
+use super::loss::{self, Losses};
 use super::ray;
-use super::schedule::{HEALTH_EVERY, ray_every};
+use super::schedule::HEALTH_EVERY;
 use super::state::{ServerView, ServingState, State};
 use super::survived;
-use super::why::lost_since;
 
 /// HTTP's "service unavailable": a server that loads, or one that is broken.
 const UNAVAILABLE: u16 = 503;
@@ -72,6 +71,7 @@ pub(super) fn take(state: &mut State, answer: ServerFacts, at: Stamp) {
             state.server_started = sample.started;
             if restarted {
                 seen.token = Reading::absent("the server was started anew");
+                state.losses = Losses::default();
                 state.token_failed = None;
                 state.token_asked = None;
             }
@@ -160,6 +160,7 @@ fn forget_rates(view: &mut ServerView, why: &str) {
 
 /// Decides anew where the server stands.
 pub(super) fn settle(state: &mut State, now: Stamp, effects: &mut Vec<Effect>) {
+    loss::settle(state, now);
     let next = judge(state, now);
     if next == state.server.state {
         survived::settle(state, now);
@@ -308,7 +309,7 @@ fn judge(state: &State, now: Stamp) -> ServingState {
             if !proven(state) {
                 return ServingState::Answering;
             }
-            missing(state, now)
+            loss::first(state)
                 .or_else(|| frozen(state, now))
                 .map_or(ServingState::Ready, ServingState::Degraded)
         }
@@ -443,27 +444,4 @@ pub fn doubt(state: &State, now: Stamp) -> Option<String> {
         Verdict::Doubt(why) => Some(why),
         Verdict::Frozen(_) => None,
     }
-}
-
-/// What a ready server has lost, if anything.
-fn missing(state: &State, now: Stamp) -> Option<String> {
-    for id in state.config.node_ids() {
-        let name = state.config.node_name(id);
-        if lost_since(state, id).is_some() {
-            let silent = state.observed.node(id).is_some_and(|n| n.link.usable());
-            let what = if silent { "is silent" } else { "can't be reached" };
-            return Some(format!("{name} {what}"));
-        }
-    }
-    if let Some(ended) = causes::lost_container(state) {
-        return Some(ended);
-    }
-    let seen = &state.observed.ray;
-    let members = seen.value().filter(|r| !seen.stale(now, ray_every(r.via)))?;
-    let lost = state
-        .config
-        .nodes
-        .iter()
-        .find(|n| members.alive_at(&n.fabric_address).is_none())?;
-    Some(format!("Ray has lost {} ({})", lost.name, lost.fabric_address))
 }

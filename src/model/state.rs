@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::config::Config;
 use crate::diagnose::Evidence;
 use crate::domain::command::{Command, Exit};
+use crate::domain::container::Container;
 use crate::domain::event::{Purpose, Subject};
 use crate::domain::intent::{Mode, Pane};
 use crate::domain::link::{LinkError, LinkState};
@@ -27,6 +28,7 @@ use super::bench::BenchView;
 use super::flow::Flow;
 use super::load::Load;
 use super::load::trend::Trends;
+use super::loss::Losses;
 use super::ray::RayView;
 use super::restarts::Restarts;
 use super::schedule::Asked;
@@ -118,6 +120,8 @@ pub struct State {
     pub(super) containers: BTreeMap<NodeId, Started>,
     /// Nodes that were members of Ray since their container was started.
     pub(super) joined: BTreeSet<NodeId>,
+    /// What the server that is proven has lost.
+    pub(super) losses: Losses,
 }
 
 /// One life of a container.
@@ -127,6 +131,16 @@ pub(super) struct Started {
     pub id: String,
     /// When it was started, as Docker prints it.
     pub at: Option<String>,
+}
+
+impl Started {
+    /// The life that a container is in.
+    pub fn of(container: &Container) -> Self {
+        Self {
+            id: container.id.clone(),
+            at: container.started_at.clone(),
+        }
+    }
 }
 
 /// Switches of a console.
@@ -461,6 +475,7 @@ impl State {
             asked: BTreeMap::new(),
             containers: BTreeMap::new(),
             joined: BTreeSet::new(),
+            losses: Losses::default(),
         }
     }
 

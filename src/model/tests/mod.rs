@@ -31,6 +31,7 @@ use crate::model::state::{COMMANDS, Quit, ServingState, Watch};
 use crate::model::{Options, State, update};
 
 mod failed;
+mod loss;
 mod lost;
 mod proof;
 mod readings;
