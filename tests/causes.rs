@@ -247,6 +247,42 @@ fn a_web_servers_goodbye_outlives_no_crash() {
     }
 }
 
+/// A request whose prompt quotes an exception with its traceback, as a log shows it that marks the first line of a record alone.
+const PROMPT: &str = "\
+(APIServer pid=422) INFO 11-29 17:03:00 [logger.py:39] Received request cmpl-1: prompt: 'why does this fail:
+(APIServer pid=422) Traceback (most recent call last):
+(APIServer pid=422)   File \"train.py\", line 3, in <module>
+(APIServer pid=422) torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 7.00 GiB. GPU 0 has a total capacity of 8.00 GiB
+(APIServer pid=422) ', params: SamplingParams(n=1), prompt_token_ids: None";
+
+/// What its writer prints next.
+const GOES_ON: &str = "(APIServer pid=422) INFO 11-29 17:03:00 [async_llm.py:1] Added request cmpl-1.";
+
+#[test]
+fn what_its_writer_outlived_is_no_cause_of_a_loss_that_comes_later() {
+    for goes_on in [true, false] {
+        let mut told = Told::new();
+        told.up();
+        told.clock(1_000, HEAD, 0);
+        told.ready(100_000);
+        for line in PROMPT.lines() {
+            told.line(HEAD, 180, line);
+        }
+        let rules = |told: &Told| -> Vec<_> { told.causes().into_iter().filter_map(|cause| cause.rule).collect() };
+        assert_eq!(rules(&told), ["gpu-out-of-memory"], "it may be how it dies");
+        if goes_on {
+            told.line(HEAD, 180, GOES_ON);
+            assert_eq!(told.causes(), []);
+        }
+        told.container(190_000, WORKER, ContainerState::Exited { code: 1, oom: false });
+        let wanted = match goes_on {
+            true => "container-ended",
+            false => "gpu-out-of-memory",
+        };
+        assert_eq!(rules(&told)[0], wanted);
+    }
+}
+
 #[test]
 fn good_starts_have_no_cause() {
     // The hosts of the logs' clusters.

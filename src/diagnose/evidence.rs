@@ -6,15 +6,13 @@ use crate::domain::sign::{Sign, SignKind};
 use crate::domain::time::millis;
 use crate::domain::{NodeId, Now, Wall};
 
+use super::entry::{Entry, Origin};
 use super::rule::{Fact, FactName, Judged, Kind, Step};
 use super::rules::Rules;
 use super::time::{CLOCKS, Moment};
 
 /// Things kept of one node's log, and as many of what commands printed there. The first ones stay, the rest is counted.
 const ENTRIES: usize = 32;
-
-/// Lines kept of one thing; the first ones stay.
-const LINES: usize = 6;
 
 /// Evidence of one start of the cluster.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -46,37 +44,6 @@ struct NodeEvidence {
     more: u64,
     /// How far the node's clock is ahead of the console's, in milliseconds, as far as it is known and more than an error of the reading.
     ahead: i64,
-}
-
-/// One thing that was seen, once or many times.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Entry {
-    /// The rule; `None` for a failure that no rule knows.
-    pub rule: Option<String>,
-    pub node: Option<NodeId>,
-    pub origin: Origin,
-    /// By the node's own clock, when the first line was written.
-    written: Option<Wall>,
-    /// When it was read first.
-    read: Wall,
-    /// Whether it was there before it could be read.
-    found: bool,
-    /// Values of its lines, the newest ones.
-    pub fields: BTreeMap<String, String>,
-    pub lines: Vec<String>,
-    pub times: u64,
-    /// Order in which things were read.
-    pub seq: u64,
-    /// When it was so no longer.
-    pub over: Option<Wall>,
-}
-
-/// Where a thing was seen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Origin {
-    Log,
-    Output,
-    Fact,
 }
 
 impl Evidence {
@@ -118,6 +85,13 @@ impl Evidence {
         }
     }
 
+    /// Whoever printed this on a node goes on: that line is a sign of nothing any more.
+    pub fn outlived(&mut self, node: NodeId, text: &str) {
+        if let Some(seen) = self.nodes.get_mut(&node) {
+            seen.log.retain_mut(|entry| entry.without(text));
+        }
+    }
+
     /// Takes what was judged of the cluster. A fact that was so before and is not any more is over; one of which nothing is known now stays as it was. Where a
     /// fact was never seen not to be so, nothing tells since when it is.
     pub fn facts(&mut self, judged: Vec<Judged>, now: Now) {
@@ -150,27 +124,13 @@ impl Evidence {
         };
         let seq = self.number();
         let key = (fact.name, fact.node);
-        let fields = fact.fields.into_iter().collect();
-        let lines = vec![fact.text];
         match self.facts.get_mut(&key).filter(|e| e.over.is_none()) {
             Some(entry) => {
-                entry.fields = fields;
-                entry.lines = lines;
+                entry.fields = fact.fields.into_iter().collect();
+                entry.lines = vec![fact.text];
             }
             None => {
-                let entry = Entry {
-                    rule: Some(rule),
-                    node: fact.node,
-                    origin: Origin::Fact,
-                    written: None,
-                    read: now.wall,
-                    found,
-                    fields,
-                    lines,
-                    times: 1,
-                    seq,
-                    over: None,
-                };
+                let entry = Entry::fact(rule, fact.node, found, now.wall, seq).says(fact.fields, fact.text);
                 self.facts.insert(key, entry);
             }
         }
@@ -186,19 +146,8 @@ impl Evidence {
             let SignKind::Rule(id) = sign.what else { continue };
             let known = before.iter().find(|e| e.rule.as_deref() == Some(&id)).cloned();
             let seq = self.number();
-            let entry = known.unwrap_or_else(|| Entry {
-                rule: Some(id),
-                node: Some(node),
-                origin: Origin::Fact,
-                written: None,
-                read: now.wall,
-                found: !first,
-                fields: sign.fields.into_iter().collect(),
-                lines: vec![sign.text],
-                times: 1,
-                seq,
-                over: None,
-            });
+            let new = || Entry::fact(id, Some(node), !first, now.wall, seq).says(sign.fields, sign.text);
+            let entry = known.unwrap_or_else(new);
             let seen = self.nodes.entry(node).or_default();
             if seen.probe.len() < ENTRIES {
                 seen.probe.push(entry);
@@ -249,7 +198,7 @@ impl Evidence {
         for node in self.nodes.values_mut() {
             let ahead = node.ahead;
             node.log
-                .retain(|entry| warning(entry) || moment(entry, ahead).wall >= at);
+                .retain(|entry| warning(entry) || entry.moment(ahead).wall >= at);
             node.output.retain(|entry| entry.read >= at);
             node.more = 0;
         }
@@ -294,7 +243,7 @@ impl Evidence {
     /// When a thing was first seen.
     pub(super) fn moment(&self, entry: &Entry) -> Moment {
         let ahead = entry.node.and_then(|n| self.nodes.get(&n)).map_or(0, |n| n.ahead);
-        moment(entry, ahead)
+        entry.moment(ahead)
     }
 
     fn number(&mut self) -> u64 {
@@ -371,9 +320,9 @@ impl Evidence {
     }
 
     fn take(&mut self, node: NodeId, origin: Origin, sign: Sign, now: Now) {
-        let (rule, more) = match sign.what {
-            SignKind::Rule(id) => (Some(id), false),
-            SignKind::More(id) => (Some(id), true),
+        let (rule, more) = match &sign.what {
+            SignKind::Rule(id) => (Some(id.clone()), false),
+            SignKind::More(id) => (Some(id.clone()), true),
             SignKind::Unknown => (None, false),
             SignKind::NewStart => return,
         };
@@ -384,13 +333,7 @@ impl Evidence {
             Origin::Output | Origin::Fact => &mut seen.output,
         };
         if let Some(entry) = list.iter_mut().find(|e| e.rule == rule) {
-            if !more {
-                entry.times = entry.times.saturating_add(1).max(sign.times);
-            }
-            entry.fields.extend(sign.fields);
-            if entry.lines.len() < LINES && !entry.lines.contains(&sign.text) {
-                entry.lines.push(sign.text);
-            }
+            entry.add(sign, more, now.wall);
             return;
         }
         if more {
@@ -400,33 +343,7 @@ impl Evidence {
             seen.more = seen.more.saturating_add(1);
             return;
         }
-        list.push(Entry {
-            rule,
-            node: Some(node),
-            origin,
-            written: sign.written,
-            read: now.wall,
-            found: sign.backlog,
-            fields: sign.fields.into_iter().collect(),
-            lines: vec![sign.text],
-            times: sign.times,
-            seq,
-            over: None,
-        });
-    }
-}
-
-/// When a thing was first seen, on a node whose clock is so far ahead.
-fn moment(entry: &Entry, ahead: i64) -> Moment {
-    match entry.written {
-        Some(written) => Moment {
-            wall: Wall(written.0.saturating_add_signed(ahead.saturating_neg())),
-            certain: true,
-        },
-        None => Moment {
-            wall: entry.read,
-            certain: !entry.found,
-        },
+        list.push(Entry::of(sign, rule, node, origin, now.wall, seq));
     }
 }
 

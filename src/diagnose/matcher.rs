@@ -127,6 +127,11 @@ impl Matcher {
             self.open = [None, None];
             signs.push(sign(SignKind::NewStart, line, Vec::new(), 1));
         }
+        for fact in facts {
+            if let LineFact::Outlived(text) = fact {
+                self.uncount(text);
+            }
+        }
         let line = looked_at(line);
         signs.extend(self.more(line, stream));
         let failure = facts.iter().find_map(|fact| match fact {
@@ -227,6 +232,20 @@ impl Matcher {
             *slot = None;
         }
         found
+    }
+
+    /// A line that was counted was no failure: the next one like it is told as if this one had not been.
+    fn uncount(&mut self, text: &str) {
+        let mut candidates = self.rules.candidates(text).into_iter();
+        let known = candidates.find(|(_, wanted, _)| self.fits(wanted, text).is_some());
+        let number = match known.map(|(rule, _, number)| (rule.kind, number)) {
+            Some((Kind::Pointer | Kind::Quiet, _)) => return,
+            Some((Kind::Cause | Kind::Echo | Kind::Warning, number)) => number,
+            None => UNKNOWN,
+        };
+        if let Some(count) = self.counts.get_mut(&number) {
+            *count = count.saturating_sub(1);
+        }
     }
 
     fn count(&mut self, of: (usize, usize)) -> u64 {

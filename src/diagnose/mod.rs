@@ -10,6 +10,7 @@
 
 #![warn(clippy::indexing_slicing, clippy::wildcard_enum_match_arm)]
 
+mod entry;
 mod evidence;
 mod matcher;
 mod parse;

@@ -7,7 +7,8 @@ use serde::Serialize;
 use crate::config::Config;
 use crate::domain::{NodeId, Wall};
 
-use super::evidence::{Entry, Evidence, Origin};
+use super::entry::{Entry, Origin};
+use super::evidence::Evidence;
 use super::rule::{Kind, On, Rule, Step};
 use super::rules::Rules;
 use super::template::{Template, Values, at};

@@ -237,6 +237,9 @@ fn line(state: &mut State, node: NodeId, fact: LineFact, now: When, by_node: Opt
             return;
         }
     }
+    if let LineFact::Outlived(text) = &fact {
+        state.evidence.outlived(node, text);
+    }
     if survived::over(state, &fact, now) {
         return;
     }

@@ -6,8 +6,10 @@ use std::fmt::Write;
 use proptest::prelude::*;
 
 use crate::diagnose::{Evidence, Matcher, Place, builtin, rank};
-use crate::domain::Role;
+use crate::domain::load::LineFact;
 use crate::domain::sign::SignKind;
+use crate::domain::{NodeId, Role};
+use crate::log::{Line, Stream};
 
 use super::seen::seen;
 use super::{HEAD, config, id, now, read, signs};
@@ -115,4 +117,50 @@ proptest! {
         let found = signs(place, &cut);
         prop_assert!(found.len() <= 8);
     }
+}
+
+#[test]
+fn what_is_outlived_is_taken_back_by_its_text_and_node_and_counts_no_more() {
+    let first = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 7.00 GiB.";
+    let then = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.";
+    let config = config();
+    let mut matcher = Matcher::at(&config, Place::HeadLog, builtin());
+    let mut evidence = Evidence::default();
+    let seen = |evidence: &mut Evidence, matcher: &mut Matcher, text: &str, ms| {
+        for sign in read(matcher, text) {
+            evidence.log(HEAD, HEAD, sign, now(ms));
+        }
+    };
+    let outlive = |evidence: &mut Evidence, matcher: &mut Matcher, text: &str| {
+        let fact = [LineFact::Outlived(text.to_owned())];
+        let line = Line::of(Stream::Out, "it goes on");
+        assert_eq!(matcher.read(&line, &fact, true), []);
+        evidence.outlived(HEAD, text);
+    };
+    seen(&mut evidence, &mut matcher, first, 1_000);
+    seen(&mut evidence, &mut matcher, then, 9_000);
+    evidence.outlived(NodeId(1), first);
+    assert_eq!(rank(&evidence, &config)[0].times, 2, "another node goes on");
+    outlive(&mut evidence, &mut matcher, first);
+    let causes = rank(&evidence, &config);
+    let lines: Vec<&str> = causes[0].evidence.iter().map(|line| line.text.as_str()).collect();
+    assert_eq!((causes.len(), causes[0].times, lines), (1, 1, vec![then]));
+    assert_eq!(causes[0].at, now(9_000).wall);
+    assert!(!causes[0].text.contains("7.00 GiB"), "{}", causes[0].text);
+    outlive(&mut evidence, &mut matcher, then);
+    assert_eq!(rank(&evidence, &config), []);
+    // However often one was outlived, the next one is told, as the first.
+    for _ in 0..20 {
+        seen(&mut evidence, &mut matcher, first, 10_000);
+        outlive(&mut evidence, &mut matcher, first);
+        seen(&mut evidence, &mut matcher, "ValueError: odd", 10_000);
+        outlive(&mut evidence, &mut matcher, "ValueError: odd");
+    }
+    assert_eq!(rank(&evidence, &config), []);
+    let told: Vec<u64> = [first, "ValueError: odd"]
+        .iter()
+        .flat_map(|text| read(&mut matcher, text))
+        .map(|sign| sign.times)
+        .collect();
+    assert_eq!(told, [1, 1]);
 }
