@@ -273,7 +273,8 @@ impl Evidence {
             return;
         };
         self.from = Some(start);
-        self.true_at = None;
+        // One that began before it was proven is the one that came true, and its log is read late or once more.
+        self.true_at = self.true_at.filter(|at| start <= *at);
         let before = before(start);
         let moments: Vec<(NodeId, Vec<bool>)> = self
             .nodes

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::domain::serving::{MetricsSample, TokenProof};
+use crate::domain::sign::{Sign, SignKind};
 
 const WORKER: NodeId = NodeId(1);
 
@@ -50,6 +51,33 @@ impl Console {
         self.server(seconds, ServerFacts::Health(Health::Refused));
         let none = Facts::Serve(ServeFacts::default());
         self.tell(seconds, Source::Node(HEAD), EventKind::Facts(none));
+    }
+
+    /// A sign in a line that was written then, by the head's clock.
+    fn sign(&mut self, read: u64, written: u64, what: SignKind) {
+        let sign = Sign {
+            text: format!("{what:?}"),
+            what,
+            written: Some(Wall((BASE + written * 1000).saturating_add_signed(self.ahead))),
+            backlog: false,
+            fields: Vec::new(),
+            times: 1,
+        };
+        self.tell(read, Source::Node(HEAD), EventKind::Sign(sign));
+    }
+
+    /// Reads the log of a load that began then, that had an exception and that came up all the same.
+    fn reads_a_load(&mut self, read: u64, began: u64) {
+        self.line(read, began, LineFact::NewStart);
+        self.sign(read, began, SignKind::NewStart);
+        self.line(read, began + 3, failure("torch.OutOfMemoryError: x"));
+        self.sign(read, began + 3, SignKind::Rule("gpu-out-of-memory".into()));
+        self.sign(read, began + 3, SignKind::Unknown);
+        self.line(read, began + 5, LineFact::Stage(Stage::Listening));
+    }
+
+    fn causes(&self) -> Vec<Option<String>> {
+        self.state.causes().into_iter().map(|cause| cause.rule).collect()
     }
 
     fn worker_is(&mut self, seconds: u64, link: LinkState) {
@@ -162,4 +190,59 @@ fn who_comes_to_a_ready_server_shows_no_failure_of_its_load() {
     late.counted(702, 50.0);
     assert_eq!(late.state.server.state, ServingState::Ready);
     assert_eq!(failures(&late), [""; 0]);
+}
+
+#[test]
+fn what_a_ready_server_survived_in_its_load_is_no_cause_whichever_comes_first() {
+    // It began long before the proof that the console saw, or a moment before.
+    for began in [400, 660, 690] {
+        let answers = |console: &mut Console| {
+            console.server(701, ServerFacts::Health(Health::Ok));
+            console.counted(702, 50.0);
+            assert_eq!(console.state.server.state, ServingState::Ready);
+        };
+        for ahead in [0, HOUR] {
+            let mut late = Console::comes(700, ahead);
+            answers(&mut late);
+            late.reads_a_load(703, began);
+            assert_eq!(late.causes(), [], "the answer first, {began}");
+            assert_eq!(failures(&late), [""; 0]);
+            let mut late = Console::comes(700, ahead);
+            late.reads_a_load(700, began);
+            answers(&mut late);
+            assert_eq!(late.causes(), [], "the log first, {began}");
+            assert_eq!(failures(&late), [""; 0]);
+        }
+    }
+}
+
+#[test]
+fn a_start_after_the_proof_begins_anew_and_an_older_one_that_is_read_again_does_not() {
+    let mut console = came_up();
+    console.sign(110, 10, SignKind::NewStart);
+    console.sign(110, 20, SignKind::Unknown);
+    assert_eq!(console.causes(), [], "it came to its token all the same");
+    console.sign(300, 300, SignKind::NewStart);
+    console.sign(301, 301, SignKind::Rule("gpu-out-of-memory".into()));
+    assert_eq!(console.causes(), [Some("gpu-out-of-memory".to_owned())]);
+    // What is read late of the one before is not of this one.
+    console.sign(302, 200, SignKind::Unknown);
+    assert_eq!(console.causes().len(), 1);
+    // A start whose line has no time, and that comes now.
+    let mut console = came_up();
+    let mut untimed = |at, what| {
+        let (text, written, fields) = ("x".to_owned(), None, Vec::new());
+        let sign = Sign {
+            what,
+            text,
+            written,
+            backlog: false,
+            fields,
+            times: 1,
+        };
+        console.tell(at, Source::Node(HEAD), EventKind::Sign(sign));
+    };
+    untimed(300, SignKind::NewStart);
+    untimed(301, SignKind::Rule("gpu-out-of-memory".into()));
+    assert_eq!(console.causes(), [Some("gpu-out-of-memory".to_owned())]);
 }
