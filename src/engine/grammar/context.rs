@@ -31,6 +31,8 @@ pub struct Context {
     writers: BTreeMap<String, Writer>,
     /// Whether the server says that it ends: what is printed then is of its end, until another one begins.
     ends: bool,
+    /// Exceptions by which a process without an owner has ended.
+    fatal: Vec<String>,
 }
 
 /// What a line says, by those before it.
@@ -80,13 +82,12 @@ impl Context {
         said.tame = said.quoted;
         if said.facts.contains(&LineFact::NewStart) {
             self.ends = false;
+            self.fatal.clear();
         }
         if !is_record {
             // Without an owner, it is any process that goes on.
             let ended = owner.is_empty() && writer.ended.get(stream).is_some_and(|ended| *ended);
-            if !ended {
-                writer.raises(&said.facts);
-            }
+            remember(if ended { &mut self.fatal } else { &mut writer.raised }, &said.facts);
             return said;
         }
         let mild = record::is_mild(&plain);
@@ -100,8 +101,12 @@ impl Context {
         self.ends |= said.facts.contains(&LineFact::ShutsDown) || (goodbye && message.starts_with("Shutting down"));
         let goes_on = mild && record::placed(text) && !goodbye && !self.ends;
         if goes_on && !said.facts.iter().any(LineFact::waits) {
-            let outlived = writer.raised.drain(..);
-            said.facts.extend(outlived.map(LineFact::Outlived));
+            let outlived = std::mem::take(&mut writer.raised);
+            // Another writer may have printed the same, and die of it.
+            let others =
+                |text: &String| self.fatal.contains(text) || self.writers.values().any(|w| w.raised.contains(text));
+            let alone = outlived.into_iter().filter(|text| !others(text));
+            said.facts.extend(alone.map(LineFact::Outlived));
         }
         said
     }
@@ -141,16 +146,16 @@ impl Writer {
             *ended = false;
         }
     }
+}
 
-    /// Remembers what it printed by itself, to take it back if it goes on.
-    fn raises(&mut self, facts: &[LineFact]) {
-        for fact in facts {
-            if let LineFact::Failure(text) = fact
-                && failure::raised(text)
-                && self.raised.len() < RAISED
-            {
-                self.raised.push(text.clone());
-            }
+/// Remembers what a writer printed by itself, to take it back if it goes on.
+fn remember(raised: &mut Vec<String>, facts: &[LineFact]) {
+    for fact in facts {
+        if let LineFact::Failure(text) = fact
+            && failure::raised(text)
+            && raised.len() < RAISED
+        {
+            raised.push(text.clone());
         }
     }
 }
@@ -274,7 +279,19 @@ mod tests {
         // A process of which Python says that it ends by an exception, beside others that have no names either.
         let process = "Process EngineCore_0:";
         assert_eq!(last(&[process, header, crash, own]), [""; 0]);
-        assert_eq!(last(&[process, header, crash, own, header, crash, own]), ["outlived"]);
+        let other = "ValueError: x";
+        assert_eq!(last(&[process, header, crash, own, header, other, own]), ["outlived"]);
+        assert_eq!(last(&[process, header, crash, own, header, crash, own]), [""; 0]);
+    }
+
+    #[test]
+    fn what_another_writer_printed_too_is_outlived_when_both_go_on() {
+        let says = |rank: u32, text: &str| format!("(Worker_TP{rank} pid=8{rank}) {text}");
+        let own = "INFO 11-29 17:32:21 [x.py:11] The next one is tried";
+        let (first, second) = (says(0, "ValueError: x"), says(1, "ValueError: x"));
+        let (goes, too) = (says(0, own), says(1, own));
+        assert_eq!(last(&[&first, &second, &goes]), [""; 0]);
+        assert_eq!(last(&[&first, &second, &goes, &too]), ["outlived"]);
     }
 
     #[test]
