@@ -18,7 +18,7 @@ use crate::domain::{NodeId, Stamp, Wall};
 use super::causes::{self, current};
 use super::life;
 use super::schedule::{every, ray_every};
-use super::server::{listens_since, proven};
+use super::server::{listens_since, proven, wrong_model};
 use super::state::{ServingState, Started, State};
 use super::why::lost_since;
 
@@ -37,12 +37,33 @@ pub(super) struct Losses {
     containers: BTreeMap<NodeId, Started>,
     /// The ids of the lives in Ray in which they are.
     lives: BTreeMap<NodeId, String>,
+    /// What it calls its models, where none of them is the configured one.
+    model: Option<String>,
     /// Nodes that were lost, and whose containers have not been read since.
     away: BTreeSet<NodeId>,
     /// What is wrong with the container of a worker.
-    container: BTreeMap<NodeId, String>,
+    container: BTreeMap<NodeId, Loss>,
     /// What is wrong with a node in Ray.
-    ray: BTreeMap<NodeId, String>,
+    ray: BTreeMap<NodeId, Loss>,
+}
+
+/// One part that is lost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Loss {
+    /// What is wrong, in words.
+    why: String,
+    /// Whether the part is there, and only came after the server.
+    anew: bool,
+}
+
+impl State {
+    /// Whether the cluster is whole and the server is not, because a worker was started anew under it: only another start of the server helps.
+    #[must_use]
+    pub fn needs_new_start(&self) -> bool {
+        let losses = &self.losses;
+        let mut lost = losses.container.values().chain(losses.ray.values()).peekable();
+        lost.peek().is_some() && lost.all(|l| l.anew) && losses.away.is_empty() && losses.model.is_none()
+    }
 }
 
 /// The first part that is lost, in words.
@@ -56,9 +77,12 @@ pub(super) fn first(state: &State) -> Option<String> {
         }
     }
     let losses = &state.losses;
+    if let Some(model) = &losses.model {
+        return Some(model.clone());
+    }
     let seen = losses.container.values().chain(losses.ray.values()).next();
     let away = || losses.away.first();
-    seen.cloned().or_else(|| {
+    seen.map(|loss| loss.why.clone()).or_else(|| {
         away().map(|id| {
             format!(
                 "{} could not be reached, and its containers are not known since",
@@ -80,6 +104,15 @@ pub(super) fn settle(state: &mut State, now: Stamp) {
         if comes(state) {
             witness(state, &mut losses);
         }
+    }
+    if state
+        .observed
+        .server
+        .models
+        .value()
+        .is_some_and(|names| !names.is_empty())
+    {
+        losses.model = wrong_model(state);
     }
     for id in state.config.node_ids() {
         away(state, &mut losses, id);
@@ -134,10 +167,11 @@ fn container(state: &State, losses: &mut Losses, id: NodeId) {
     let (config, own) = (&state.config, &state.config.container.name);
     let name = config.node_name(id);
     let wrong = match how {
-        Some(how) => Some(format!("{own} on {name} does not run: {how}")),
-        None => running(state, id)
-            .is_some_and(|c| anew(state, losses, id, c))
-            .then(|| format!("{own} on {name} was started after the server was ready: its rank was in an earlier one")),
+        Some(how) => Some((format!("{own} on {name} does not run: {how}"), false)),
+        None => running(state, id).is_some_and(|c| anew(state, losses, id, c)).then(|| {
+            let after = "was started after the server was ready: its rank was in an earlier one";
+            (format!("{own} on {name} {after}"), true)
+        }),
     };
     set(&mut losses.container, id, wrong);
 }
@@ -169,13 +203,12 @@ fn ray(state: &State, losses: &mut Losses, id: NodeId) {
     let (Some(ray), Some(node)) = (members(state), state.config.node(id)) else {
         return;
     };
+    let who = format!("{} ({})", node.name, node.fabric_address);
     let wrong = match alive(state, ray, id) {
-        None => Some(format!("Ray has lost {} ({})", node.name, node.fabric_address)),
+        None => Some((format!("Ray has lost {who}"), false)),
         Some(life) => (id != state.config.head() && joined_anew(state, losses, ray, life, id)).then(|| {
-            format!(
-                "{} ({}) has joined Ray after the server was ready: its rank was in an earlier life",
-                node.name, node.fabric_address
-            )
+            let after = "has joined Ray after the server was ready: its rank was in an earlier life";
+            (format!("{who} {after}"), true)
         }),
     };
     set(&mut losses.ray, id, wrong);
@@ -252,9 +285,9 @@ fn alive<'a>(state: &State, ray: &'a RayFacts, id: NodeId) -> Option<&'a RayNode
     ray.alive_at(&state.config.node(id)?.fabric_address)
 }
 
-fn set(lost: &mut BTreeMap<NodeId, String>, id: NodeId, wrong: Option<String>) {
+fn set(lost: &mut BTreeMap<NodeId, Loss>, id: NodeId, wrong: Option<(String, bool)>) {
     match wrong {
-        Some(how) => lost.insert(id, how),
+        Some((why, anew)) => lost.insert(id, Loss { why, anew }),
         None => lost.remove(&id),
     };
 }

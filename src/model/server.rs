@@ -343,7 +343,7 @@ fn counts_tokens(sample: &MetricsSample) -> bool {
 }
 
 /// What the server calls its models when none of them is the configured one.
-fn wrong_model(state: &State) -> Option<String> {
+pub(super) fn wrong_model(state: &State) -> Option<String> {
     let names = state.observed.server.models.value().filter(|n| !n.is_empty())?;
     let wanted = state.config.serve.name();
     (!names.iter().any(|n| n == wanted)).then(|| format!("/v1/models names {}, not {wanted}", names.join(", ")))

@@ -174,6 +174,9 @@ fn suggestion(state: &State, now: Stamp) -> Option<&'static str> {
             return Some("the model loads; closing this console stops nothing");
         }
         ServingState::Stopping => return Some("the server ends: wait until it is gone before you start it again"),
+        ServingState::Degraded(_) if state.needs_new_start() => {
+            return Some("the cluster is whole and the server is not: X and then s stops the server, S serves it anew");
+        }
         ServingState::Failed(_) | ServingState::Degraded(_) if state.cure().is_some() => {
             return Some("U shows what it takes to bring it back, X stops; y copies the command that looks into it");
         }

@@ -155,6 +155,21 @@ fn a_container_that_ended_stays_so_while_docker_does_not_answer() {
 }
 
 #[test]
+fn a_server_with_another_model_has_it_while_its_models_are_not_known() {
+    let mut told = Told::came_up();
+    told.server(secs(2), ServerFacts::Models(Ok(vec!["other".into()])));
+    let wrong = told.state().clone();
+    assert_eq!(wrong.word(), "degraded");
+    told.server(
+        secs(3),
+        ServerFacts::Models(Err("401: the server wants an API key".into())),
+    );
+    assert_eq!(told.health(4), wrong);
+    told.healthy(secs(5), 9.0);
+    assert_eq!(*told.state(), ServingState::Ready);
+}
+
+#[test]
 fn a_node_that_answers_again_is_whole_once_its_containers_are_read() {
     let mut told = Told::came_up();
     told.at(secs(2), Source::Node(WORKER), EventKind::Link(down()));
@@ -181,9 +196,13 @@ fn a_worker_that_was_started_anew_is_not_the_one_that_served() {
     // Ray has the new one already, or not the old one's end yet.
     told.server(secs(31), list(vec![dead("a"), live("b", ADDRESSES[1], secs(29))]));
     assert_eq!(told.health(32), degraded(ANEW));
+    assert!(told.0.needs_new_start());
+    told.node(secs(32), WORKER, container("w2", 0, ContainerState::Paused));
+    assert!(!told.0.needs_new_start(), "its container first");
     told.node(secs(33), WORKER, container("w2", 3, ContainerState::Running));
     assert_eq!(told.health(34), degraded(ANEW));
     assert_eq!(told.0.server.since, Stamp(secs(30)));
+    assert!(told.0.needs_new_start());
     // Another start of the server has its ranks in what is there now.
     told.server(secs(40), ServerFacts::Health(Health::Refused));
     told.node(secs(41), HEAD, process(1));
