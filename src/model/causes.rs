@@ -237,8 +237,12 @@ pub(super) fn container(state: &mut State, node: NodeId, container: Option<&Cont
 pub(super) fn settle(state: &mut State) {
     // What goes away on purpose is no failure.
     if run::stops_server(state) {
+        // What is gone after that is gone on purpose too.
+        state.head_ran = false;
         return;
     }
+    let head = own_container(state, state.config.head());
+    state.head_ran |= head.is_some_and(|c| c.state == ContainerState::Running);
     for node in state.config.node_ids() {
         if member(state, node) == Some(true) && state.joined.insert(node) {
             state.evidence.joined(node, state.now);
@@ -344,7 +348,8 @@ fn outside(state: &State, node: NodeId) -> bool {
     }
 }
 
-/// Whether a worker that was a member of Ray has lost its container, and not by a failure of its own: somebody has told it to end, or has taken it away.
+/// Whether a worker that was a member of Ray, or a head that ran, has lost its container, and not by a failure of its own: somebody has told it to end, or
+/// has taken it away.
 /// `None` where nobody knows whether it was a member.
 fn stopped(state: &State, node: NodeId) -> Option<Judged> {
     let told = match own_container(state, node).map(|c| &c.state) {
@@ -358,9 +363,31 @@ fn stopped(state: &State, node: NodeId) -> Option<Judged> {
         ) => false,
         None => true,
     };
+    if node == state.config.head() {
+        let how = head_ended(state).filter(|_| told && state.head_ran);
+        return Some(judged(FactName::ContainerStopped, node, how));
+    }
     let how = ended(state, node).filter(|_| told);
     let was = how.is_none() || was_member(state, node)?;
     Some(judged(FactName::ContainerStopped, node, how.filter(|_| was)))
+}
+
+/// How the head's container is that does not run any more.
+fn head_ended(state: &State) -> Option<String> {
+    let head = state.config.head();
+    let seen = &state.observed.node(head)?.containers;
+    current(state, seen, every(state, head, Subject::Containers))?;
+    match own_container(state, head).map(|c| &c.state) {
+        Some(ContainerState::Exited { code, .. }) => Some(format!("exit code {code}")),
+        Some(
+            ContainerState::Created
+            | ContainerState::Running
+            | ContainerState::Paused
+            | ContainerState::Restarting
+            | ContainerState::Other(_),
+        ) => None,
+        None => Some("it is not there any more".to_owned()),
+    }
 }
 
 /// Whether a node was a member of Ray in this life of the head; `None` where Ray is not known. Ray lists those that have died too.

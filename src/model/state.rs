@@ -120,6 +120,8 @@ pub struct State {
     pub(super) containers: BTreeMap<NodeId, Started>,
     /// Nodes that were members of Ray since their container was started.
     pub(super) joined: BTreeSet<NodeId>,
+    /// Whether the head's container was seen to run, and was not stopped from here since.
+    pub(super) head_ran: bool,
     /// What the server that is proven has lost.
     pub(super) losses: Losses,
 }
@@ -475,6 +477,7 @@ impl State {
             asked: BTreeMap::new(),
             containers: BTreeMap::new(),
             joined: BTreeSet::new(),
+            head_ran: false,
             losses: Losses::default(),
         }
     }

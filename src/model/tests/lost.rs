@@ -213,3 +213,28 @@ fn who_was_a_member_of_the_head_before_is_no_member_of_the_one_that_runs_now() {
     told.node(400, WORKER, Facts::Containers(ended(0)));
     assert_eq!(told.0.first_cause(), None);
 }
+
+#[test]
+fn a_head_that_somebody_stops_is_the_cause_and_one_that_was_found_ended_is_none() {
+    for (containers, seen) in [
+        (ended(0), "exit code 0"),
+        (ContainerFacts::default(), "it is not there any more"),
+    ] {
+        let mut told = whole();
+        told.node(300, HEAD, Facts::Containers(containers));
+        let cause = told.0.first_cause().unwrap();
+        assert_eq!(
+            (cause.rule.as_deref(), cause.node),
+            (Some("container-stopped"), Some(HEAD))
+        );
+        assert!(cause.text.contains(seen), "{}", cause.text);
+        told.server(400, ServerFacts::Health(Health::Refused));
+        assert_eq!(*told.state(), ServingState::Down);
+        assert!(told.0.cure().is_some());
+    }
+    // Nobody saw it run.
+    let mut found = Told::new(Options::default());
+    found.at(0, Source::Node(HEAD), EventKind::Link(LinkState::Up));
+    found.node(300, HEAD, Facts::Containers(ended(0)));
+    assert_eq!(found.0.first_cause(), None);
+}

@@ -80,19 +80,21 @@ pub(super) fn rows<'a>(scene: &Scene<'a>, id: NodeId, dense: bool) -> Vec<Row<'a
 /// Where nothing loads: what has become of the load, where there was one and its server failed.
 fn nothing(scene: &Scene<'_>, id: NodeId) -> (String, Style) {
     let (state, look) = (scene.state, scene.look);
-    match &state.server.state {
-        ServingState::Failed(_) => {}
+    let yet = || ("nothing loads here yet".to_owned(), look.dim());
+    let failed = match &state.server.state {
+        ServingState::Failed(_) => true,
+        ServingState::Down => false,
         ServingState::Stopping => return ("ends with the server".to_owned(), look.dim()),
         ServingState::Unknown
-        | ServingState::Down
         | ServingState::Loading
         | ServingState::Answering
         | ServingState::Ready
-        | ServingState::Degraded(_) => return ("nothing loads here yet".to_owned(), look.dim()),
-    }
+        | ServingState::Degraded(_) => return yet(),
+    };
     let load = state.nodes.get(id.index()).map(|view| &view.load);
     let text = match load.and_then(|load| load.stage.as_ref().or(load.entered.last())) {
-        Some((Stage::Listening | Stage::Ready, _)) => "was done, and the server has failed since".to_owned(),
+        Some((Stage::Listening | Stage::Ready, _)) if failed => "was done, and the server has failed since".to_owned(),
+        Some((Stage::Listening | Stage::Ready, _)) => "over: the server is gone".to_owned(),
         Some((
             stage @ (Stage::Image
             | Stage::Container
@@ -106,11 +108,13 @@ fn nothing(scene: &Scene<'_>, id: NodeId) -> (String, Style) {
             | Stage::Graphs
             | Stage::Warmup),
             _,
-        )) => format!("failed at: {}", stage.word()),
+        )) if failed => format!("failed at: {}", stage.word()),
+        Some((stage, _)) => format!("ended at: {}", stage.word()),
+        None if !failed => return yet(),
         None if id == state.config.head() => "failed".to_owned(),
         None => "failed with the server".to_owned(),
     };
-    (text, look.bad())
+    (text, if failed { look.bad() } else { look.warn() })
 }
 
 /// The stage, its bar, and how much of it is there.
