@@ -8,7 +8,8 @@ use crate::cases::output;
 
 /// The state API's frame around a list.
 fn listed(entries: &str) -> String {
-    let count = entries.matches("{\"").count();
+    let all: Vec<serde_json::Value> = serde_json::from_str(&format!("[{entries}]")).unwrap();
+    let count = all.len();
     format!(
         r#"{{"result": true, "msg": "", "data": {{"result": {{"total": {count}, "num_after_truncation": {count}, "num_filtered": {count}, "result": [{entries}], "partial_failure_warning": "", "warnings": null}}}}}}"#
     )
