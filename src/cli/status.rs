@@ -282,9 +282,9 @@ fn memory(state: &State, id: NodeId) -> String {
 }
 
 /// GPUs by their names, each once with its number: `3 x NVIDIA H200, 1 x NVIDIA A100`.
-fn named(all: &[Gpu], first: &str) -> String {
-    if all.len() == 1 {
-        return first.to_owned();
+fn named(all: &[Gpu]) -> String {
+    if let [one] = all {
+        return one.name.clone();
     }
     let mut names: Vec<(&str, usize)> = Vec::new();
     for gpu in all {
@@ -307,9 +307,9 @@ fn gpus(state: &State, id: NodeId) -> String {
         return format!("    GPUs unknown ({})\n", why(state, id, &seen.gpus));
     };
     let all = &facts.gpus;
-    let Some(first) = all.first() else {
+    if all.is_empty() {
         return "    no GPU\n".to_owned();
-    };
+    }
     let most = |of: fn(&Gpu) -> Option<f32>| all.iter().filter_map(of).reduce(f32::max);
     let number = |n: Option<f32>, unit: &str| n.map_or_else(|| format!("- {unit}"), |n| format!("{n:.0} {unit}"));
     let sum = |of: fn(&Gpu) -> Option<Bytes>| {
@@ -322,7 +322,7 @@ fn gpus(state: &State, id: NodeId) -> String {
     } else {
         ("", "")
     };
-    let names = named(all, &first.name);
+    let names = named(all);
     let expected = state.config.node(id).map_or(0, |node| node.gpus);
     let fewer = facts
         .fewer_than(expected)

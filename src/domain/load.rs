@@ -112,7 +112,7 @@ pub enum LineFact {
     },
     /// Whoever printed this exception goes on: it is no failure.
     Outlived(String),
-    /// The server says that it ends, as it was told to.
+    /// The server says that it ends: because it was told to, or because its engine has died.
     ShutsDown,
 }
 

@@ -62,7 +62,8 @@ impl State {
             | ServingState::Stopping
             | ServingState::Ready => false,
         };
-        self.first_cause().filter(|_| wrong)
+        // All evidence is ranked for it: not where nobody asks.
+        wrong.then(|| self.first_cause()).flatten()
     }
 
     /// The first cause of the step that failed: for a step on a node, one that is about such a step there.
@@ -349,45 +350,31 @@ fn outside(state: &State, node: NodeId) -> bool {
 }
 
 /// Whether a worker that was a member of Ray, or a head that ran, has lost its container, and not by a failure of its own: somebody has told it to end, or
-/// has taken it away.
-/// `None` where nobody knows whether it was a member.
+/// has taken it away. `None` where nobody knows: what was so stays so then.
 fn stopped(state: &State, node: NodeId) -> Option<Judged> {
-    let told = match own_container(state, node).map(|c| &c.state) {
-        Some(ContainerState::Exited { code, oom }) => !oom && (*code == 0 || TOLD_TO_END.contains(code)),
+    let seen = &state.observed.node(node)?.containers;
+    current(state, seen, every(state, node, Subject::Containers))?;
+    let how = match own_container(state, node).map(|c| &c.state) {
+        Some(ContainerState::Exited { code, oom }) if !oom && (*code == 0 || TOLD_TO_END.contains(code)) => {
+            Some(format!("exit code {code}"))
+        }
         Some(
-            ContainerState::Created
-            | ContainerState::Running
-            | ContainerState::Paused
-            | ContainerState::Restarting
-            | ContainerState::Other(_),
-        ) => false,
-        None => true,
-    };
-    if node == state.config.head() {
-        let how = head_ended(state).filter(|_| told && state.head_ran);
-        return Some(judged(FactName::ContainerStopped, node, how));
-    }
-    let how = ended(state, node).filter(|_| told);
-    let was = how.is_none() || was_member(state, node)?;
-    Some(judged(FactName::ContainerStopped, node, how.filter(|_| was)))
-}
-
-/// How the head's container is that does not run any more.
-fn head_ended(state: &State) -> Option<String> {
-    let head = state.config.head();
-    let seen = &state.observed.node(head)?.containers;
-    current(state, seen, every(state, head, Subject::Containers))?;
-    match own_container(state, head).map(|c| &c.state) {
-        Some(ContainerState::Exited { code, .. }) => Some(format!("exit code {code}")),
-        Some(
-            ContainerState::Created
+            ContainerState::Exited { .. }
+            | ContainerState::Created
             | ContainerState::Running
             | ContainerState::Paused
             | ContainerState::Restarting
             | ContainerState::Other(_),
         ) => None,
         None => Some("it is not there any more".to_owned()),
-    }
+    };
+    let how = if node == state.config.head() {
+        how.filter(|_| state.head_ran)
+    } else {
+        how.and_then(|_| ended(state, node))
+    };
+    let was = node == state.config.head() || how.is_none() || was_member(state, node)?;
+    Some(judged(FactName::ContainerStopped, node, how.filter(|_| was)))
 }
 
 /// Whether a node was a member of Ray in this life of the head; `None` where Ray is not known. Ray lists those that have died too.

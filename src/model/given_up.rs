@@ -72,7 +72,7 @@ pub(super) fn unsure(state: &State) -> Option<&str> {
         .map(|(_, text)| text.as_str())
 }
 
-/// Whether the log of the server that runs says that it ends, as it was told to.
+/// Whether the log of the server that runs says that it ends.
 pub(super) fn shuts_down(state: &State) -> bool {
     let head = state.nodes.get(state.config.head().index());
     let said = head.and_then(|view| view.load.shuts_down);

@@ -270,7 +270,7 @@ fn gpus_are_one_line_a_node_and_what_is_wrong_with_them_another() {
     let three = EXAMPLE.replace("name = \"spark-1\"", "name = \"spark-1\"\ngpus = 3");
     let mut mixed = facts_of(&state).gpus;
     mixed[1].name = "NVIDIA A100".into();
-    assert_eq!(named(&mixed, ""), "1 x NVIDIA H200, 1 x NVIDIA A100");
+    assert_eq!(named(&mixed), "1 x NVIDIA H200, 1 x NVIDIA A100");
     state.config = Arc::new(config::parse(&three, "config.example.toml").unwrap());
     let line = line.replace("H200:", "H200 of 3 expected:");
     assert_eq!(gpus(&state, id), line);

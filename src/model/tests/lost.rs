@@ -238,3 +238,16 @@ fn a_head_that_somebody_stops_is_the_cause_and_one_that_was_found_ended_is_none(
     found.node(300, HEAD, Facts::Containers(ended(0)));
     assert_eq!(found.0.first_cause(), None);
 }
+
+#[test]
+fn a_container_that_was_stopped_is_not_back_because_docker_tells_nothing_any_more() {
+    for node in [HEAD, WORKER] {
+        let mut told = whole();
+        told.node(300, node, Facts::Containers(ended(0)));
+        let rule = |told: &Told| told.0.causes().iter().map(|c| (c.node, c.over)).collect::<Vec<_>>();
+        assert_eq!(rule(&told), [(Some(node), None)]);
+        // The last answer is old by now.
+        told.tick(300_000);
+        assert_eq!(rule(&told), [(Some(node), None)]);
+    }
+}

@@ -93,22 +93,11 @@ fn nothing(scene: &Scene<'_>, id: NodeId) -> (String, Style) {
     };
     let load = state.nodes.get(id.index()).map(|view| &view.load);
     let text = match load.and_then(|load| load.stage.as_ref().or(load.entered.last())) {
-        Some((Stage::Listening | Stage::Ready, _)) if failed => "was done, and the server has failed since".to_owned(),
-        Some((Stage::Listening | Stage::Ready, _)) => "over: the server is gone".to_owned(),
-        Some((
-            stage @ (Stage::Image
-            | Stage::Container
-            | Stage::Starting
-            | Stage::Placement
-            | Stage::Distributed
-            | Stage::Download
-            | Stage::Weights
-            | Stage::Compile
-            | Stage::KvCache
-            | Stage::Graphs
-            | Stage::Warmup),
-            _,
-        )) if failed => format!("failed at: {}", stage.word()),
+        Some((stage, _)) if *stage >= Stage::Listening && failed => {
+            "was done, and the server has failed since".to_owned()
+        }
+        Some((stage, _)) if *stage >= Stage::Listening => "over: the server is gone".to_owned(),
+        Some((stage, _)) if failed => format!("failed at: {}", stage.word()),
         Some((stage, _)) => format!("ended at: {}", stage.word()),
         None if !failed => return yet(),
         None if id == state.config.head() => "failed".to_owned(),
