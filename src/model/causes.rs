@@ -352,8 +352,6 @@ fn outside(state: &State, node: NodeId) -> bool {
 /// Whether a worker that was a member of Ray, or a head that ran, has lost its container, and not by a failure of its own: somebody has told it to end, or
 /// has taken it away. `None` where nobody knows: what was so stays so then.
 fn stopped(state: &State, node: NodeId) -> Option<Judged> {
-    let seen = &state.observed.node(node)?.containers;
-    current(state, seen, every(state, node, Subject::Containers))?;
     let how = match own_container(state, node).map(|c| &c.state) {
         Some(ContainerState::Exited { code, oom }) if !oom && (*code == 0 || TOLD_TO_END.contains(code)) => {
             Some(format!("exit code {code}"))
@@ -368,12 +366,16 @@ fn stopped(state: &State, node: NodeId) -> Option<Judged> {
         ) => None,
         None => Some("it is not there any more".to_owned()),
     };
-    let how = if node == state.config.head() {
-        how.filter(|_| state.head_ran)
-    } else {
-        how.and_then(|_| ended(state, node))
+    if node == state.config.head() {
+        let how = how.filter(|_| state.head_ran);
+        return Some(judged(FactName::ContainerStopped, node, how));
+    }
+    // A worker's is missed where a head needs it: what has become of it without one is not told.
+    let how = match how {
+        Some(_) => told(state, node)?,
+        None => None,
     };
-    let was = node == state.config.head() || how.is_none() || was_member(state, node)?;
+    let was = how.is_none() || was_member(state, node)?;
     Some(judged(FactName::ContainerStopped, node, how.filter(|_| was)))
 }
 

@@ -240,14 +240,17 @@ fn a_head_that_somebody_stops_is_the_cause_and_one_that_was_found_ended_is_none(
 }
 
 #[test]
-fn a_container_that_was_stopped_is_not_back_because_docker_tells_nothing_any_more() {
-    for node in [HEAD, WORKER] {
-        let mut told = whole();
-        told.node(300, node, Facts::Containers(ended(0)));
-        let rule = |told: &Told| told.0.causes().iter().map(|c| (c.node, c.over)).collect::<Vec<_>>();
-        assert_eq!(rule(&told), [(Some(node), None)]);
-        // The last answer is old by now.
-        told.tick(300_000);
-        assert_eq!(rule(&told), [(Some(node), None)]);
-    }
+fn a_worker_that_was_stopped_is_not_back_because_its_head_was_stopped_too() {
+    let mut told = whole();
+    told.node(300, WORKER, Facts::Containers(ended(0)));
+    told.node(400, HEAD, Facts::Containers(ended(0)));
+    let stopped = |told: &Told| {
+        let causes = told.0.causes().into_iter();
+        causes.map(|c| (c.node, c.over)).collect::<Vec<_>>()
+    };
+    let both = [(Some(WORKER), None), (Some(HEAD), None)];
+    assert_eq!(stopped(&told), both);
+    // The last answer of each is old by now.
+    told.tick(300_000);
+    assert_eq!(stopped(&told), both, "Docker tells nothing any more");
 }
