@@ -24,6 +24,12 @@ impl Stamp {
     pub fn plus(self, by: Duration) -> Self {
         Self(self.0.saturating_add(millis(by)))
     }
+
+    /// The stamp `by` before this one; the clock's own beginning where that would be earlier.
+    #[must_use]
+    pub fn minus(self, by: Duration) -> Self {
+        Self(self.0.saturating_sub(millis(by)))
+    }
 }
 
 /// When something was, as far as it is known. Of two that name the same moment the one that is sure is the later one.

@@ -310,16 +310,12 @@ fn own_container(state: &State, node: NodeId) -> Option<&Container> {
     containers.named(&state.config.container.name)
 }
 
-/// How the container of a worker is that does not run any more while the head's does; `None` where it runs, and where nobody knows.
-fn ended(state: &State, node: NodeId) -> Option<String> {
-    told(state, node).flatten()
-}
-
-/// The same, of a worker that belongs to the cluster: the inner `None` where nothing is lost, the outer one where nobody knows.
+/// How the container of a worker that belongs to the cluster is; as [`told`] tells it.
 pub(super) fn standing(state: &State, node: NodeId) -> Option<Option<String>> {
     Some(told(state, node)?.filter(|_| was_member(state, node) != Some(false)))
 }
 
+/// How the container of a worker is that does not run any more while the head's does: the inner `None` where it runs, the outer one where nobody knows.
 fn told(state: &State, node: NodeId) -> Option<Option<String>> {
     let runs = |id: NodeId| own_container(state, id).is_some_and(|c| c.state == ContainerState::Running);
     if node == state.config.head() || !runs(state.config.head()) {

@@ -21,7 +21,7 @@ pub(super) fn began(state: &State) -> Option<Stamp> {
     let (facts, read) = (serve.value()?, serve.at()?);
     let ups = facts.processes.iter().map(|p| p.up_seconds);
     let up = ups.reduce(|a, b| Some(a?.min(b?)))??;
-    Some(Stamp(read.0.saturating_sub(up.saturating_mul(1000))))
+    Some(read.minus(Duration::from_secs(up)))
 }
 
 /// Whether one of the processes that were read then is among those that were read later. A number is given again, and what has it now began after that.

@@ -12,7 +12,6 @@ use std::time::Duration;
 use crate::domain::container::{Container, ContainerState};
 use crate::domain::event::Subject;
 use crate::domain::ray::{RayFacts, RayNode};
-use crate::domain::time::millis;
 use crate::domain::{NodeId, Stamp, Wall};
 
 use super::causes::{self, current};
@@ -185,7 +184,7 @@ fn anew(state: &State, losses: &mut Losses, id: NodeId, container: &Container) -
     let read = state.observed.node(id).and_then(|n| n.containers.at());
     let Some(began) = read
         .zip(container.up_seconds)
-        .map(|(at, up)| less(at, Duration::from_secs(up)))
+        .map(|(at, up)| at.minus(Duration::from_secs(up)))
     else {
         return false;
     };
@@ -290,8 +289,4 @@ fn set(lost: &mut BTreeMap<NodeId, Loss>, id: NodeId, wrong: Option<(String, boo
         Some((why, anew)) => lost.insert(id, Loss { why, anew }),
         None => lost.remove(&id),
     };
-}
-
-fn less(at: Stamp, by: Duration) -> Stamp {
-    Stamp(at.0.saturating_sub(millis(by)))
 }

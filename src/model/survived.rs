@@ -23,7 +23,7 @@ pub(super) fn ready(state: &mut State, before: &ServingState) {
             until(state, proof);
         }
         // It was found so: of what was said long before it has not died.
-        ServingState::Unknown => until(state, less(state.now.stamp)),
+        ServingState::Unknown => until(state, state.now.stamp.minus(HELD)),
         // A loss that seems to be over may be the beginning of the end.
         ServingState::Ready | ServingState::Degraded(_) | ServingState::Stopping | ServingState::Failed(_) => {}
     }
@@ -36,7 +36,7 @@ pub(super) fn settle(state: &mut State, now: Stamp) {
         return;
     }
     let held = (now.since(view.since) >= HELD).then_some(view.since);
-    let counted = view.counted.map(less);
+    let counted = view.counted.map(|at| at.minus(HELD));
     if let Some(at) = held.max(counted) {
         until(state, at);
     }
@@ -53,10 +53,6 @@ pub(super) fn over(state: &State, fact: &LineFact, said: When) -> bool {
 fn proof(state: &State) -> Option<Stamp> {
     let seen = &state.observed.server;
     seen.token.at().or(seen.metrics.at())
-}
-
-fn less(at: Stamp) -> Stamp {
-    Stamp(at.0.saturating_sub(millis(HELD)))
 }
 
 /// What was said before then has kept nothing from coming true.

@@ -366,7 +366,7 @@ impl Task {
                         let now = self.setup.feed.now().stamp;
                         let link = match (quiet > SILENT_AFTER, silent_since) {
                             (true, None) => {
-                                let since = Stamp(now.0.saturating_sub(crate::domain::time::millis(quiet)));
+                                let since = now.minus(quiet);
                                 silent_since = Some(since);
                                 Some(LinkState::Silent { since })
                             }

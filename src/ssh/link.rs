@@ -13,9 +13,9 @@ use super::host_key::{Client, Shared};
 use super::settings::Reporter;
 use super::slots::{Slot, Slots};
 use super::wire::Pulse;
+use crate::domain::Source;
 use crate::domain::link::LinkState;
 use crate::domain::time::human;
-use crate::domain::{Source, Stamp};
 
 /// Pace of the questions that a peer must answer while nothing else is said.
 pub(super) const KEEPALIVE: Duration = Duration::from_secs(2);
@@ -285,7 +285,7 @@ async fn guard(
         } else if !silent && quiet > SILENT_AFTER {
             silent = true;
             let now = reporter.now();
-            let since = Stamp(now.0.saturating_sub(crate::domain::time::millis(quiet)));
+            let since = now.minus(quiet);
             reporter.link(source, LinkState::Silent { since });
         } else if silent && quiet < SILENT_AFTER {
             silent = false;
