@@ -1,9 +1,12 @@
 //! Arguments.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory, Error, Parser, Subcommand, ValueEnum};
 
+use crate::domain::command::quote_all;
 use crate::domain::intent::Action;
 
 const EXIT_CODES: &str = "\
@@ -104,6 +107,9 @@ pub enum ConfigCommand {
     Example,
     /// Check the configuration and say what it comes to
     Check {
+        /// The file, as --config names it
+        #[arg(value_name = "FILE")]
+        file: Option<PathBuf>,
         /// Print all of it as JSON
         #[arg(long)]
         json: bool,
@@ -129,6 +135,65 @@ pub struct Demo {
     /// Do the whole job without a terminal and write pictures of it, for the manual, into a directory
     #[arg(long, value_name = "DIR", conflicts_with = "serve_only", hide = true)]
     pub pictures: Option<PathBuf>,
+}
+
+impl Args {
+    /// Reads the words of a command line, the program's name first.
+    ///
+    /// # Errors
+    /// What is wrong with them, or what they ask to be printed.
+    pub fn read(words: Vec<OsString>) -> Result<Self, Error> {
+        let mut args = Self::try_parse_from(&words).map_err(|error| with_cure(error, &words))?;
+        if let Some(Command::Config {
+            what: ConfigCommand::Check { file, .. },
+        }) = &mut args.command
+            && let Some(file) = file.take()
+        {
+            if args.config.is_some() {
+                let why = "the configuration is named twice: as FILE and with --config";
+                return Err(Self::command().error(ErrorKind::ArgumentConflict, why));
+            }
+            args.config = Some(file);
+        }
+        Ok(args)
+    }
+}
+
+/// A file where none is taken was meant to be the configuration: then the line that says so is told.
+fn with_cure(mut error: Error, words: &[OsString]) -> Error {
+    let said = |kind| match error.get(kind) {
+        Some(ContextValue::String(word)) => Some(word.clone()),
+        _ => None,
+    };
+    let argument = said(ContextKind::InvalidArg);
+    // The value of an option was meant for that one.
+    let of_option = argument.as_ref().is_some_and(|arg| arg.starts_with('-'));
+    let refused = [
+        said(ContextKind::InvalidSubcommand),
+        said(ContextKind::InvalidValue),
+        argument,
+    ];
+    let file = refused.into_iter().flatten().find(|word| names_a_file(word));
+    let Some(file) = file.filter(|_| !of_option) else {
+        return error;
+    };
+    let words: Vec<String> = words.iter().map(|w| w.to_string_lossy().into_owned()).collect();
+    let Some(at) = words.iter().rposition(|word| *word == file) else {
+        return error;
+    };
+    let rest = words.iter().enumerate().filter(|(n, _)| *n != 0 && *n != at);
+    let cure = ["bringup", "--config", &file]
+        .into_iter()
+        .chain(rest.map(|(_, w)| w.as_str()));
+    let cure: Vec<&str> = cure.collect();
+    let tip = format!("the configuration is named with --config: {}", quote_all(&cure));
+    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    error
+}
+
+/// Whether a word is a file's name, and no word of ours that is misspelt.
+fn names_a_file(word: &str) -> bool {
+    !word.starts_with('-') && (word.contains('/') || word.ends_with(".toml") || Path::new(word).is_file())
 }
 
 fn speed(text: &str) -> Result<f64, String> {
@@ -173,6 +238,67 @@ impl From<PlanAction> for Action {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn read(line: &str) -> Result<Args, Error> {
+        Args::read(line.split(' ').map(OsString::from).collect())
+    }
+
+    #[test]
+    fn a_configuration_to_be_checked_is_named_either_way_and_once() {
+        for line in [
+            "bringup config check /etc/my.toml",
+            "bringup --config /etc/my.toml config check",
+        ] {
+            let args = read(line).unwrap();
+            assert_eq!(args.config.as_deref(), Some(Path::new("/etc/my.toml")), "{line}");
+        }
+        let twice = read("bringup --config a.toml config check b.toml").unwrap_err();
+        assert_eq!(twice.exit_code(), 2);
+        assert!(
+            twice.to_string().contains("named twice: as FILE and with --config"),
+            "{twice}"
+        );
+    }
+
+    #[test]
+    fn a_file_where_none_is_taken_is_told_how_a_configuration_is_named() {
+        for (line, cure) in [
+            ("bringup my.toml", "bringup --config my.toml"),
+            ("bringup /etc/my", "bringup --config /etc/my"),
+            (
+                "bringup status my.toml --json",
+                "bringup --config my.toml status --json",
+            ),
+            ("bringup up --yes ./it", "bringup --config ./it up --yes"),
+            ("bringup down my.toml", "bringup --config my.toml down"),
+            ("bringup bench my.toml", "bringup --config my.toml bench"),
+            ("bringup plan my.toml", "bringup --config my.toml plan"),
+            ("bringup plan up my.toml", "bringup --config my.toml plan up"),
+            ("bringup config my.toml", "bringup --config my.toml config"),
+            ("bringup config rules my.toml", "bringup --config my.toml config rules"),
+            ("bringup config path my.toml", "bringup --config my.toml config path"),
+            (
+                "bringup config check a.toml b.toml",
+                "bringup --config b.toml config check a.toml",
+            ),
+        ] {
+            let error = read(line).unwrap_err();
+            let said = error.to_string();
+            assert_eq!(error.exit_code(), 2, "{said}");
+            let tip = format!("tip: the configuration is named with --config: {cure}\n");
+            assert!(said.contains(&tip), "{line}\n{said}");
+        }
+        // Something else is wrong with these.
+        for line in [
+            "bringup statsu",
+            "bringup --log-level a.toml status",
+            "bringup demo --nodes x.toml",
+            "bringup -x.toml",
+        ] {
+            let said = read(line).unwrap_err().to_string();
+            assert!(!said.contains("is named with --config"), "{line}\n{said}");
+        }
+    }
 
     #[test]
     fn a_log_level_that_is_none_is_an_error_of_usage() {

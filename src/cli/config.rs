@@ -27,7 +27,7 @@ pub(super) fn config(args: &Args, what: &ConfigCommand) -> Result<Exit> {
         ConfigCommand::Example => {
             out::line(EXAMPLE.trim_end());
         }
-        ConfigCommand::Check { json } => match start::load(args).and_then(with_own_rules) {
+        ConfigCommand::Check { json, .. } => match start::load(args).and_then(with_own_rules) {
             Ok((config, _)) if *json => {
                 out::line(&serde_json::to_string_pretty(&config)?);
             }

@@ -24,8 +24,6 @@ mod status;
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::Parser;
-
 pub use args::Args;
 use args::Command;
 use exit::Exit;
@@ -33,7 +31,7 @@ use exit::Exit;
 /// Runs the program.
 #[must_use]
 pub fn main() -> ExitCode {
-    let args = match Args::try_parse() {
+    let args = match Args::read(std::env::args_os().collect()) {
         Ok(args) => args,
         Err(error) => {
             // Help and version are no errors; clap knows which stream each belongs to.
