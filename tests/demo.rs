@@ -166,6 +166,12 @@ fn the_whole_job_from_another_process() {
         "{bench:#}"
     );
 
+    // How long the demo took is none of what a real cluster's time left is told from.
+    let own = demo.config.parent().expect("a folder").join("loads.json");
+    let kept = std::fs::read_to_string(&own).expect("the demo keeps its loads beside its configuration");
+    assert!(kept.contains("\"model\""), "{kept}");
+    assert!(!demo.state.path().join("bringup/loads.json").exists());
+
     demo.expect(&["down", "--yes"], 0);
     assert_eq!(demo.status(4)["server"]["state"], "down");
 }

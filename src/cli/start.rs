@@ -10,6 +10,7 @@ use crate::app::{self, How};
 use crate::config::{self, Config, place};
 use crate::drive::{Console, Setup, with_ssh_config};
 use crate::model::Options;
+use crate::sim;
 
 use super::args::Args;
 use super::exit::Exit;
@@ -101,7 +102,7 @@ pub(super) async fn open(args: &Args, config: Config, headless: bool) -> Result<
         notes,
         known_hosts: config.ssh.known_hosts.iter().map(expand).collect(),
         results: paths::state_dir()?.join("results"),
-        loads: paths::state_dir()?.join("loads.json"),
+        loads: loads(&config, &paths::state_dir()?),
         home: home.clone(),
         options: Options {
             no_probe: args.no_probe,
@@ -110,6 +111,17 @@ pub(super) async fn open(args: &Args, config: Config, headless: bool) -> Result<
         config: Arc::new(config),
     };
     Ok(Console::start(setup)?)
+}
+
+/// The file of earlier loads. How long a demo's take says nothing of any real cluster: they lie in the demo's own folder and go with it, whoever looks at
+/// the demo and wherever a copy of its configuration lies.
+fn loads(config: &Config, state: &Path) -> PathBuf {
+    let logins = config.ssh.jump.iter().map(|hop| &hop.login);
+    let mut keys = logins
+        .chain(config.nodes.iter().map(|n| &n.login))
+        .flat_map(|l| &l.keys);
+    let demo = keys.find_map(|key| sim::folder_of(Path::new(key)));
+    demo.unwrap_or(state).join("loads.json")
 }
 
 /// Opens the console on the configured cluster.
@@ -187,4 +199,29 @@ fn theme(name: &str) -> std::result::Result<config::theme::Theme, Exit> {
         }
         Exit::Usage
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::EXAMPLE;
+    use crate::record::Folder;
+
+    #[test]
+    fn how_long_a_demo_loads_is_kept_apart_and_what_only_looks_like_one_is_none() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = Folder::make(parent.path(), "demo-").unwrap();
+        let other = parent.path().join("bringup-demo-notes");
+        std::fs::create_dir(&other).unwrap();
+        let state = Path::new("/state");
+        let with = |key: PathBuf| {
+            let mut config = config::parse(EXAMPLE, "config.example.toml").unwrap();
+            config.ssh.jump[0].login.keys = vec![key.display().to_string()];
+            loads(&config, state)
+        };
+        assert_eq!(with(folder.path().join("id")), folder.path().join("loads.json"));
+        for key in [other.join("id"), "~/.ssh/id".into(), "id".into(), PathBuf::new()] {
+            assert_eq!(with(key), state.join("loads.json"));
+        }
+    }
 }

@@ -52,6 +52,14 @@ impl Folder {
         Ok(Self { directory, _held: held })
     }
 
+    /// Whether a directory is such a folder of this user, made with `what` in its name.
+    #[must_use]
+    pub fn is(directory: &Path, what: &str) -> bool {
+        let name = directory.file_name().and_then(|name| name.to_str());
+        let rest = name.and_then(|name| name.strip_prefix(PREFIX));
+        rest.is_some_and(|rest| rest.starts_with(what)) && made(directory).is_some()
+    }
+
     /// Where it is.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -80,10 +88,15 @@ fn remove_left(parent: &Path) {
 
 /// Whether it is a private folder of this user with a file that a program once held, and holds no longer.
 fn left(folder: &Path) -> bool {
+    made(folder).is_some_and(|held| held.try_lock().is_ok())
+}
+
+/// The file that a program holds or once held, where it lies in a private folder of this user.
+fn made(folder: &Path) -> Option<File> {
     let held = folder.join(HELD);
-    private(folder, fs::FileType::is_dir)
-        && private(&held, fs::FileType::is_file)
-        && File::open(held).is_ok_and(|file| file.try_lock().is_ok() && marked(&file))
+    let private = private(folder, fs::FileType::is_dir) && private(&held, fs::FileType::is_file);
+    let held = private.then(|| File::open(held).ok()).flatten()?;
+    marked(&held).then_some(held)
 }
 
 /// Whether our mark stands in a file, and nothing else.

@@ -79,9 +79,18 @@ impl Files {
     }
 }
 
+/// What the names of demo clusters' folders have in them.
+const FOLDER: &str = "demo-";
+
 /// Makes the folder, readable for nobody else.
 pub fn private_folder() -> Result<Folder, SimError> {
-    Folder::make(&std::env::temp_dir(), "demo-").map_err(SimError::Files)
+    Folder::make(&std::env::temp_dir(), FOLDER).map_err(SimError::Files)
+}
+
+/// The folder of the demo cluster that a key of an operator belongs to; `None` for a key of any other cluster.
+#[must_use]
+pub fn folder_of(key: &Path) -> Option<&Path> {
+    key.parent().filter(|folder| Folder::is(folder, FOLDER))
 }
 
 /// Writes a file that only its owner reads.

@@ -23,6 +23,7 @@ mod shared;
 mod world;
 
 pub use cluster::{Cluster, Options};
+pub use files::folder_of;
 pub use world::Trouble;
 
 /// Why a cluster could not be started.
