@@ -48,6 +48,8 @@ pub enum Effect {
     RunOver(RunOutcome),
     /// Keep how long a load took, for the times left of later ones.
     KeepLoad(EarlierLoad),
+    /// Read the times of earlier loads: other consoles may have kept some since.
+    ReadLoads,
     /// End the console: the first time waits for commands in flight.
     Quit {
         /// Do not wait.

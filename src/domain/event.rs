@@ -10,7 +10,7 @@ use super::command::{Command, Exit};
 use super::ids::{NodeId, RunId, Source};
 use super::intent::Intent;
 use super::link::LinkState;
-use super::load::LineFact;
+use super::load::{EarlierLoad, LineFact};
 use super::logs::{ContainerEnd, LogFlow, LogSource};
 use super::observed::VerbFacts;
 use super::problem::Problem;
@@ -89,6 +89,8 @@ pub enum EventKind {
     Bench(BenchEvent),
     /// A person wants something.
     Intent(Intent),
+    /// What is kept of earlier loads, oldest first.
+    EarlierLoads(Vec<EarlierLoad>),
     /// Time goes on.
     Tick,
     /// A line for the notices, such as a file that could not be written.

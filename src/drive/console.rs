@@ -18,9 +18,10 @@ use crate::domain::question::Answer;
 use crate::domain::step::StepEvent;
 use crate::domain::{NodeId, Now, QuestionId, Source};
 use crate::log::LogWindows;
+use crate::model::state::EARLIER;
 use crate::model::{self, State};
 use crate::node::{Feed, NodeHandle, SharedLog};
-use crate::record::keep_load;
+use crate::record::{earlier_loads, keep_load};
 use crate::report;
 use crate::ssh::{HopHandle, Reply};
 
@@ -206,6 +207,7 @@ impl Console {
             Effect::Step(event) => front.push(ForFront::Step(event)),
             Effect::RunOver(outcome) => front.push(ForFront::RunOver(outcome)),
             Effect::KeepLoad(load) => self.keep(load),
+            Effect::ReadLoads => self.read_loads(),
             Effect::Quit { now } => front.push(ForFront::Quit { now }),
         }
     }
@@ -217,6 +219,17 @@ impl Console {
             if let Err(why) = keep_load(file, load).await {
                 let text = format!("how long the load took could not be written: {why}");
                 feed.send(Source::Clock, EventKind::Notice(text)).await;
+            }
+        });
+    }
+
+    /// Reads what is kept of earlier loads. What the file can't give was told at the start, or is when a load is written.
+    fn read_loads(&self) {
+        let (feed, file, key) = (self.feed.clone(), self.loads.clone(), self.state.config.load_key());
+        tokio::spawn(async move {
+            let read = tokio::task::spawn_blocking(move || earlier_loads(&file, &key, EARLIER));
+            if let Ok(Ok(loads)) = read.await {
+                feed.send(Source::Clock, EventKind::EarlierLoads(loads)).await;
             }
         });
     }
@@ -268,4 +281,55 @@ pub(super) fn ticker() -> Interval {
     let mut ticker = tokio::time::interval(TICK);
     ticker.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ticker
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::{self, EXAMPLE};
+    use crate::diagnose::Rules;
+    use crate::domain::Wall;
+    use crate::domain::load::Stage;
+    use crate::model::Options;
+
+    use super::super::Setup;
+    use super::*;
+
+    #[tokio::test]
+    async fn what_another_console_keeps_meanwhile_is_known_once_it_is_asked_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let loads = folder.path().join("loads.json");
+        let mut config = config::parse(EXAMPLE, "config.example.toml").unwrap();
+        // Nothing is there.
+        config.ssh.jump[0].login.host = "127.0.0.1".into();
+        config.ssh.jump[0].login.port = Some(1);
+        let load = EarlierLoad {
+            key: config.load_key(),
+            model: "tiny".into(),
+            ended: Wall(1_000_000),
+            stages: vec![(Stage::Weights, Duration::from_secs(60))],
+        };
+        let setup = Setup {
+            config: Arc::new(config),
+            options: Options::default(),
+            interactive: false,
+            known_hosts: Vec::new(),
+            home: folder.path().to_owned(),
+            results: folder.path().to_owned(),
+            rules: Rules::default(),
+            notes: Vec::new(),
+            loads: loads.clone(),
+        };
+        let mut console = Console::start(setup).unwrap();
+        assert_eq!(console.state().earlier, []);
+        keep_load(loads, load.clone()).await.unwrap();
+        console.carry_out(Effect::ReadLoads, &mut Vec::new());
+        let known = async {
+            while console.state().earlier.is_empty() {
+                console.step().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(30), known).await.unwrap();
+        assert_eq!(console.state().earlier, [load]);
+        console.shutdown().await;
+    }
 }

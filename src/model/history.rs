@@ -37,10 +37,17 @@ pub(super) fn finished(state: &mut State, now: Stamp, wall: Wall) -> Option<Earl
         ended: wall,
         stages: load.entered.iter().zip(ends).map(took).collect(),
     };
-    load::add(&mut state.earlier, finished.clone());
+    know(state, vec![finished.clone()]);
+    Some(finished)
+}
+
+/// Remembers earlier loads beside those that are known: the latest ones of all of them.
+pub(super) fn know(state: &mut State, loads: Vec<EarlierLoad>) {
+    for load in loads {
+        load::add(&mut state.earlier, load);
+    }
     let old = state.earlier.len().saturating_sub(EARLIER);
     state.earlier.drain(..old);
-    Some(finished)
 }
 
 /// Whether this console has started the server.

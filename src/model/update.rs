@@ -8,9 +8,9 @@ use crate::domain::link::LinkState;
 use crate::domain::load::LineFact;
 use crate::domain::{NodeId, Now, Reading, Source, Stamp, Wall, When};
 
-use super::state::{NOTICES, Notice, State, Watch};
+use super::state::{NOTICES, Notice, ServingState, State, Watch};
 use super::when::when;
-use super::{causes, commands, facts, intents, life, logs, run, schedule, server, survived, why};
+use super::{causes, commands, facts, history, intents, life, logs, run, schedule, server, survived, why};
 
 /// Takes one event. What must be done about it comes back in order.
 pub fn update(state: &mut State, event: Event) -> Vec<Effect> {
@@ -125,10 +125,16 @@ pub fn update(state: &mut State, event: Event) -> Vec<Effect> {
         EventKind::Bench(news) => bench(state, source, news),
         EventKind::Intent(intent) => intents::take(state, intent, &mut effects),
         EventKind::Tick => schedule::due(state, now, &mut effects),
+        EventKind::EarlierLoads(loads) => history::know(state, loads),
         EventKind::Notice(text) => notice(state, source, text),
     }
     life::settle(state, state.now.stamp);
+    let loaded = state.server.state == ServingState::Loading;
     server::settle(state, state.now.stamp, &mut effects);
+    if state.server.state == ServingState::Loading && !loaded {
+        // Other consoles may have seen loads to their end since this one has looked.
+        effects.push(Effect::ReadLoads);
+    }
     if changes {
         causes::settle(state);
         run::look_back(state);
@@ -157,6 +163,7 @@ fn changes_cluster(kind: &EventKind) -> bool {
         | EventKind::Question(_)
         | EventKind::Bench(_)
         | EventKind::Intent(_)
+        | EventKind::EarlierLoads(_)
         | EventKind::Notice(_) => false,
     }
 }

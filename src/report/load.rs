@@ -64,6 +64,11 @@ pub(super) fn whole(state: &State, now: Now) -> Value {
         Basis::EarlierLoads(_) => "earlier-loads",
         Basis::Rate(_) => "rate",
     });
+    // Those that the time left rests on: others are known and went at another pace.
+    let alike = left.as_ref().map_or(0, |eta| match eta.basis {
+        Basis::EarlierLoads(n) => n,
+        Basis::Rate(_) => 0,
+    });
     let of = left.as_ref().ok().and_then(|eta| match eta.basis {
         Basis::EarlierLoads(_) => None,
         Basis::Rate(stage) => Some(stage),
@@ -73,7 +78,7 @@ pub(super) fn whole(state: &State, now: Now) -> Value {
         "left_from": basis,
         "left_of_stage": of,
         "left_reason": left.as_ref().err(),
-        "earlier_loads": state.earlier.len(),
+        "earlier_loads": alike,
         "verdict": judged.map(|j| judgement(&j, now)),
     });
     add(&mut value, place(part.as_ref(), now));

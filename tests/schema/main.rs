@@ -233,3 +233,27 @@ fn a_reading_without_its_age_its_source_or_its_reason_is_refused() {
     assert!(with("/nodes/0/container", none.clone()));
     assert!(!with("/nodes/0/memory", none));
 }
+
+#[test]
+fn the_earlier_loads_that_are_counted_are_those_that_the_time_left_rests_on() {
+    use bringup::domain::Wall;
+    use bringup::domain::load::{EarlierLoad, Stage};
+    let mut state = build::loading(build::example());
+    let load = |ended, weights| EarlierLoad {
+        key: String::new(),
+        model: String::new(),
+        ended: Wall(ended),
+        stages: vec![(Stage::Weights, std::time::Duration::from_secs(weights))],
+    };
+    // It is at the same pace as two of them, and one came from the page cache.
+    state.earlier = vec![load(1_000_000, 760), load(3_000_000, 10), load(5_000_000, 800)];
+    let told = status(&state, build::NOW);
+    assert_eq!(told["load"]["left_from"], "earlier-loads", "{:#}", told["load"]);
+    assert_eq!(told["load"]["earlier_loads"], 2);
+    state.earlier = vec![load(3_000_000, 10)];
+    let told = status(&state, build::NOW);
+    assert_eq!(
+        (&told["load"]["left_from"], &told["load"]["earlier_loads"]),
+        (&json!("rate"), &json!(0))
+    );
+}

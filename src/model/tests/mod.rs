@@ -13,7 +13,7 @@ use crate::domain::event::{CommandDone, CommandStart, Event, EventKind, Facts, P
 use crate::domain::gpu::{GpuFacts, GpuProcess};
 use crate::domain::intent::{Action, Intent, Mode, Pane, Scroll};
 use crate::domain::link::{LinkError, LinkErrorKind, LinkState};
-use crate::domain::load::{LineFact, Stage};
+use crate::domain::load::{EarlierLoad, LineFact, Stage};
 use crate::domain::memory::MemoryFacts;
 use crate::domain::ray::{RayFacts, RayNode, RayVia};
 use crate::domain::reading::NOT_ASKED;

@@ -305,3 +305,37 @@ fn what_the_engines_own_processes_hold_of_a_gpu_is_told_apart_from_others() {
         assert_eq!(moved, (own == 7).then_some(Stamp(5000)), "{ms}");
     }
 }
+
+#[test]
+fn what_other_consoles_have_kept_of_loads_is_read_when_a_load_begins() {
+    let mut told = Told::new(Options::default());
+    told.at(0, Source::Node(HEAD), EventKind::Link(LinkState::Up));
+    told.node(0, HEAD, Facts::Containers(running("vllm-qwen35")));
+    let load = |ended| EarlierLoad {
+        key: told.0.config.load_key(),
+        model: String::new(),
+        ended: Wall(ended),
+        stages: vec![(Stage::Weights, Duration::from_millis(10))],
+    };
+    let (own, others) = (load(50), [20, 50, 70, 90, 110, 130].map(load));
+    told.0.earlier = vec![own];
+    assert!(
+        !told
+            .server(1, ServerFacts::Health(Health::Refused))
+            .contains(&Effect::ReadLoads)
+    );
+    let process = ServeProcess {
+        pid: 7,
+        mark: None,
+        command: "vllm serve".into(),
+        up_seconds: Some(1),
+    };
+    let serve = Facts::Serve(ServeFacts {
+        processes: vec![process],
+    });
+    assert!(told.node(2, HEAD, serve.clone()).contains(&Effect::ReadLoads));
+    assert_eq!(*told.state(), ServingState::Loading);
+    assert!(!told.node(3, HEAD, serve).contains(&Effect::ReadLoads), "once a load");
+    told.at(4, Source::Clock, EventKind::EarlierLoads(others.to_vec()));
+    assert_eq!(told.0.earlier, others[1..], "the latest of all of them, each once");
+}
