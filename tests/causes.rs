@@ -1,5 +1,9 @@
 //! Evidence in, first cause out: lines of logs with the engine's own grammar, facts of the cluster and failed steps, through the state.
 
+#[path = "causes/by_hand.rs"]
+mod by_hand;
+#[path = "causes/same.rs"]
+mod same;
 #[path = "causes/told.rs"]
 mod told;
 
@@ -7,6 +11,7 @@ use bringup::diagnose::{Confidence, Kind};
 use bringup::domain::container::ContainerState;
 use bringup::domain::event::{EventKind, Facts};
 use bringup::domain::link::LinkState;
+use bringup::domain::problem::Problem;
 use bringup::domain::serving::{Health, ServeFacts, ServerFacts};
 use bringup::domain::{NodeId, Stamp};
 use bringup::model::state::ServingState;
@@ -713,6 +718,36 @@ fn a_line_of_evidence_comes_once_whichever_way_it_was_read() {
             "ValueError: Malformed host: another"
         ]
     );
+}
+
+#[test]
+fn a_tool_that_hangs_in_the_driver_is_a_warning_with_its_cure() {
+    for words in ["nvidia-smi does not answer", "nvidia-smi did not answer in time"] {
+        let mut told = Told::new();
+        told.up();
+        let hangs = vec![Problem::error(words)];
+        told.at(1_000, WORKER, EventKind::Problems(hangs));
+        let causes = told.causes();
+        assert_eq!(causes.len(), 1, "{causes:#?}");
+        let cause = &causes[0];
+        assert_eq!(
+            (cause.rule.as_deref(), cause.kind),
+            (Some("driver-hangs"), Kind::Warning)
+        );
+        assert_eq!(cause.node, Some(WORKER));
+        assert!(
+            cause.text.contains("nvidia-smi on spark-2 does not answer"),
+            "{}",
+            cause.text
+        );
+        assert!(cause.fix.as_ref().expect("a fix").contains("reboot the node"));
+        assert!(told.by_hand(cause).expect("a command").contains("dmesg"));
+        let status = told.status();
+        assert_eq!(status["causes"][0]["kind"], "warning");
+        // It answers again.
+        told.at(9_000, WORKER, EventKind::Problems(Vec::new()));
+        assert_eq!(told.causes(), []);
+    }
 }
 
 #[test]

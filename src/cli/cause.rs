@@ -5,7 +5,7 @@ use crate::domain::NodeId;
 use crate::model::State;
 use crate::view::cause::{headline, names};
 
-/// All causes, the first one with all that is known of it.
+/// All causes, the first one with all that is known of it, and each warning with its cure.
 pub(super) fn text(state: &State) -> Vec<String> {
     let mut lines = Vec::new();
     let causes = state.causes();
@@ -17,9 +17,14 @@ pub(super) fn text(state: &State) -> Vec<String> {
             (Kind::Cause | Kind::Echo | Kind::Pointer | Kind::Quiet, false) => "then",
         };
         lines.push(format!("{word}: {}", headline(state, cause, state.now)));
-        if cause.kind != Kind::Warning && std::mem::take(&mut first) {
-            lines.extend(details(state, cause).into_iter().map(|l| format!("  {l}")));
-        }
+        let more = match cause.kind {
+            Kind::Warning => cure(state, cause),
+            Kind::Cause | Kind::Echo | Kind::Pointer | Kind::Quiet if std::mem::take(&mut first) => {
+                details(state, cause)
+            }
+            Kind::Cause | Kind::Echo | Kind::Pointer | Kind::Quiet => Vec::new(),
+        };
+        lines.extend(more.into_iter().map(|l| format!("  {l}")));
     }
     lines
 }
@@ -40,14 +45,15 @@ fn details(state: &State, cause: &Cause) -> Vec<String> {
         node if names(&e.text, node) => format!("from it follows: {}", e.text),
         node => format!("from it follows: {} ({node})", e.text),
     }));
-    lines.extend(cause.fix.iter().map(|fix| format!("fix: {fix}")));
-    lines.extend(
-        cause
-            .command
-            .iter()
-            .map(|(node, line)| format!("on {}: {line}", name(Some(*node)))),
-    );
+    lines.extend(cure(state, cause));
     lines
+}
+
+/// What to do, and what to run for it: to be copied as it is, for it runs from here.
+fn cure(state: &State, cause: &Cause) -> Vec<String> {
+    let fix = cause.fix.iter().map(|fix| format!("fix: {fix}"));
+    fix.chain(state.by_hand(cause).map(|line| format!("run: {line}")))
+        .collect()
 }
 
 #[cfg(test)]

@@ -21,11 +21,15 @@ pub(super) struct Entry {
     pub written: Option<Wall>,
     /// When it was read first.
     pub read: Wall,
+    /// When it was last seen not to be so, where that was looked at.
+    pub not_yet: Option<Wall>,
     /// Whether it was there before it could be read.
     pub found: bool,
     /// Values of its lines, the newest ones.
     pub fields: BTreeMap<String, String>,
     pub lines: Vec<String>,
+    /// Of a fact: what it began with, beside the line that says it.
+    began: Vec<String>,
     /// What each of the lines has told.
     parts: Vec<Part>,
     pub times: u64,
@@ -63,9 +67,11 @@ impl Entry {
             origin,
             written: sign.written,
             read: now,
+            not_yet: None,
             found: sign.backlog,
             fields: sign.fields.iter().cloned().collect(),
             lines: vec![sign.text.clone()],
+            began: Vec::new(),
             times: sign.times,
             parts: vec![Part::of(sign, false, now)],
             seq,
@@ -73,17 +79,19 @@ impl Entry {
         }
     }
 
-    /// A fact that was seen now, or found so.
-    pub fn fact(rule: String, node: Option<NodeId>, found: bool, now: Wall, seq: u64) -> Self {
+    /// A fact that is seen now, and was last seen not to be so then; one that was never seen not to be so is found.
+    pub fn fact(rule: String, node: Option<NodeId>, not_yet: Option<Wall>, now: Wall, seq: u64) -> Self {
         Self {
             rule: Some(rule),
             node,
             origin: Origin::Fact,
             written: None,
             read: now,
-            found,
+            not_yet,
+            found: not_yet.is_none(),
             fields: BTreeMap::new(),
             lines: Vec::new(),
+            began: Vec::new(),
             parts: Vec::new(),
             times: 1,
             seq,
@@ -92,11 +100,27 @@ impl Entry {
     }
 
     /// The same with these values and this text.
-    pub fn says(self, fields: Vec<(String, String)>, text: String) -> Self {
-        Self {
-            fields: fields.into_iter().collect(),
-            lines: vec![text],
-            ..self
+    pub fn says(mut self, fields: Vec<(String, String)>, text: String) -> Self {
+        self.now_says(fields, text);
+        self
+    }
+
+    /// Takes the values and the text that a fact has now.
+    pub fn now_says(&mut self, fields: Vec<(String, String)>, text: String) {
+        self.fields = fields.into_iter().collect();
+        self.lines = [text].into_iter().chain(self.began.iter().cloned()).collect();
+    }
+
+    /// Another fact is what this one began with: it was so since then, and what the other said is evidence of it.
+    pub fn began_with(&mut self, other: Self) {
+        if other.read < self.read {
+            (self.read, self.not_yet, self.found) = (other.read, other.not_yet, other.found);
+        }
+        for line in other.lines {
+            if self.lines.len() < LINES && !self.lines.contains(&line) {
+                self.began.push(line.clone());
+                self.lines.push(line);
+            }
         }
     }
 
@@ -131,12 +155,17 @@ impl Entry {
     /// When it was first seen, on a node whose clock is so many milliseconds ahead.
     pub fn moment(&self, ahead: i64) -> Moment {
         match self.written {
-            Some(written) => Moment {
-                wall: Wall(written.0.saturating_add_signed(ahead.saturating_neg())),
-                certain: true,
-            },
+            Some(written) => {
+                let wall = Wall(written.0.saturating_add_signed(ahead.saturating_neg()));
+                Moment {
+                    wall,
+                    from: wall,
+                    certain: true,
+                }
+            }
             None => Moment {
                 wall: self.read,
+                from: self.not_yet.unwrap_or(self.read).min(self.read),
                 certain: !self.found,
             },
         }

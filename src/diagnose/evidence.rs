@@ -1,6 +1,7 @@
 //! What was seen of a start, on all nodes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::domain::sign::{Sign, SignKind};
 use crate::domain::time::millis;
@@ -14,14 +15,25 @@ use super::time::{CLOCKS, Moment};
 /// Things kept of one node's log, and as many of what commands printed there. The first ones stay, the rest is counted.
 const ENTRIES: usize = 32;
 
+/// Facts that are the end of a worker's life.
+const ENDS: [FactName; 4] = [
+    FactName::ContainerKilled,
+    FactName::ContainerEnded,
+    FactName::ContainerStopped,
+    FactName::NodeNotAnswering,
+];
+
+/// How late a probe may tell of what has come: the time from one of its looks to the next, and its limit.
+const NOTICED: Duration = Duration::from_secs(15);
+
 /// Evidence of one start of the cluster.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Evidence {
     rules: Rules,
     nodes: BTreeMap<NodeId, NodeEvidence>,
     facts: BTreeMap<(FactName, Option<NodeId>), Entry>,
-    /// Facts that were seen not to be so.
-    seen_not: BTreeSet<(FactName, Option<NodeId>)>,
+    /// When facts were last seen not to be so.
+    seen_not: BTreeMap<(FactName, Option<NodeId>), Wall>,
     /// What was written before this is about another start; by the console's clock.
     from: Option<Wall>,
     /// What was written before this has kept nothing from coming true.
@@ -97,15 +109,19 @@ impl Evidence {
     pub fn facts(&mut self, judged: Vec<Judged>, now: Now) {
         for judged in judged {
             match judged {
-                Judged::Not(name, node) => {
-                    self.seen_not.insert((name, node));
+                Judged::Not(name, node, at) => {
+                    self.seen_not.insert((name, node), at);
                     if let Some(entry) = self.facts.get_mut(&(name, node)) {
                         entry.over.get_or_insert(now.wall);
                     }
                 }
                 Judged::So(fact) => {
-                    let found = !self.seen_not.contains(&(fact.name, fact.node));
-                    self.fact(fact, found, now);
+                    let key = (fact.name, fact.node);
+                    // When a life ended before this one is known to who has seen its end alone.
+                    let watched = fact.name != FactName::WorkerAnew;
+                    let not_yet = self.seen_not.get(&key).copied().filter(|_| watched);
+                    self.fact(fact, not_yet, now);
+                    self.began(key);
                 }
             }
         }
@@ -114,11 +130,33 @@ impl Evidence {
     /// Takes what a step found before it could begin. It stays until the next run.
     pub fn step_facts(&mut self, facts: Vec<Fact>, now: Now) {
         for fact in facts {
-            self.fact(fact, false, now);
+            self.fact(fact, Some(now.wall), now);
         }
     }
 
-    fn fact(&mut self, fact: Fact, found: bool, now: Now) {
+    /// Whether a fact is so, as far as is known.
+    #[must_use]
+    pub fn holds(&self, name: FactName, node: NodeId) -> bool {
+        let seen = self.facts.get(&(name, Some(node)));
+        seen.is_some_and(|entry| entry.over.is_none())
+    }
+
+    /// A worker that was started anew has ended before: that is one event, and told as one by who has seen the end and by who came later.
+    fn began(&mut self, key: (FactName, Option<NodeId>)) {
+        if key.0 != FactName::WorkerAnew {
+            return;
+        }
+        for end in ENDS {
+            let end = (end, key.1);
+            let over = self.facts.get(&end).is_some_and(|entry| entry.over.is_some());
+            let end = over.then(|| self.facts.remove(&end)).flatten();
+            if let (Some(anew), Some(end)) = (self.facts.get_mut(&key), end) {
+                anew.began_with(end);
+            }
+        }
+    }
+
+    fn fact(&mut self, fact: Fact, not_yet: Option<Wall>, now: Now) {
         let Some(rule) = self.rules.by_fact(fact.name).map(|rule| rule.id.clone()) else {
             return;
         };
@@ -126,11 +164,10 @@ impl Evidence {
         let key = (fact.name, fact.node);
         match self.facts.get_mut(&key).filter(|e| e.over.is_none()) {
             Some(entry) => {
-                entry.fields = fact.fields.into_iter().collect();
-                entry.lines = vec![fact.text];
+                entry.now_says(fact.fields, fact.text);
             }
             None => {
-                let entry = Entry::fact(rule, fact.node, found, now.wall, seq).says(fact.fields, fact.text);
+                let entry = Entry::fact(rule, fact.node, not_yet, now.wall, seq).says(fact.fields, fact.text);
                 self.facts.insert(key, entry);
             }
         }
@@ -140,13 +177,15 @@ impl Evidence {
     pub fn probe(&mut self, node: NodeId, signs: Vec<Sign>, now: Now) {
         let seen = self.nodes.entry(node).or_default();
         let before = std::mem::take(&mut seen.probe);
-        let first = seen.probed;
+        // What it complains of at once was so before.
+        let heard = seen.probed;
         seen.probed = true;
         for sign in signs {
             let SignKind::Rule(id) = sign.what else { continue };
             let known = before.iter().find(|e| e.rule.as_deref() == Some(&id)).cloned();
             let seq = self.number();
-            let new = || Entry::fact(id, Some(node), !first, now.wall, seq).says(sign.fields, sign.text);
+            let not_yet = heard.then(|| Wall(now.wall.0.saturating_sub(millis(NOTICED))));
+            let new = || Entry::fact(id, Some(node), not_yet, now.wall, seq).says(sign.fields, sign.text);
             let entry = known.unwrap_or_else(new);
             let seen = self.nodes.entry(node).or_default();
             if seen.probe.len() < ENTRIES {

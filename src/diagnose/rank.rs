@@ -305,13 +305,21 @@ fn named(own: &Group<'_>, other: &Group<'_>, _sorted_before: bool) -> bool {
 
 /// Whether a thing may follow from another as from anything.
 fn any(own: &Group<'_>, other: &Group<'_>, sorted_before: bool) -> bool {
-    if own.kind != Kind::Echo || !own.rule.is_none_or(Rule::of_any) {
+    let may = match own.kind {
+        Kind::Echo => own.rule.is_none_or(Rule::of_any),
+        // One of its own that any other explains.
+        Kind::Cause => own.rule.is_some_and(Rule::of_any),
+        Kind::Warning | Kind::Pointer | Kind::Quiet => false,
+    };
+    if !may {
         return false;
     }
     match other.kind {
+        // Of two causes that any other explains, the later follows from the earlier.
+        Kind::Cause if own.kind == Kind::Cause && other.rule.is_some_and(Rule::of_any) => sorted_before,
         Kind::Cause => other.order(own) != Order::After,
         // Of two that are no causes, the later follows from the earlier; they are sorted by time.
-        Kind::Echo => sorted_before,
+        Kind::Echo => sorted_before && own.kind == Kind::Echo,
         Kind::Warning | Kind::Pointer | Kind::Quiet => false,
     }
 }
@@ -369,6 +377,7 @@ fn doubt(group: &Group<'_>, groups: &[Group<'_>], config: &Config) -> Option<Str
     let others: BTreeSet<String> = groups
         .iter()
         .filter(|g| g.kind == Kind::Cause && !std::ptr::eq(*g, group) && !follows(g, group) && !follows(group, g))
+        .filter(|g| !g.rule.is_some_and(Rule::of_any))
         .filter(|g| g.order(group) == Order::Unclear)
         .map(&name)
         .collect();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 
-use crate::domain::NodeId;
+use crate::domain::{NodeId, Wall};
 
 use super::template::Template;
 
@@ -177,6 +177,8 @@ pub enum FactName {
     ContainerEnded,
     /// The container of a node that was a member of Ray was told to end, or taken away, while the head's runs.
     ContainerStopped,
+    /// A worker was started anew, and the rank of the model server was in its earlier life.
+    WorkerAnew,
     /// Docker starts the container again and again.
     ContainerRestarts,
     /// /health answers with an error.
@@ -203,6 +205,7 @@ impl FactName {
             | Self::ContainerKilled
             | Self::ContainerEnded
             | Self::ContainerStopped
+            | Self::WorkerAnew
             | Self::ContainerRestarts
             | Self::HealthFails => false,
         }
@@ -214,6 +217,7 @@ impl FactName {
             Self::GpusTooFew => &["needed", "seen"],
             Self::MemoryFloor => &["available", "total"],
             Self::ContainerRestarts => &["restarts"],
+            Self::ContainerStopped => &["how", "seen"],
             Self::RayAddressDiffers
             | Self::PortTaken
             | Self::NameTaken
@@ -227,7 +231,7 @@ impl FactName {
             | Self::WorkerLeft
             | Self::ContainerKilled
             | Self::ContainerEnded
-            | Self::ContainerStopped
+            | Self::WorkerAnew
             | Self::HealthFails => &["seen"],
         }
     }
@@ -251,6 +255,6 @@ pub struct Fact {
 pub enum Judged {
     /// It is so.
     So(Fact),
-    /// It is not so, on this node.
-    Not(FactName, Option<NodeId>),
+    /// It was not so then, on this node.
+    Not(FactName, Option<NodeId>, Wall),
 }

@@ -12,8 +12,10 @@ pub const CLOCKS: Duration = Duration::from_secs(2);
 /// When something was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moment {
-    /// By the console's clock.
+    /// By the console's clock, at the latest.
     pub wall: Wall,
+    /// At the earliest: what is looked at from time to time has come between two looks.
+    pub from: Wall,
     /// Whether it was then, and not just found then.
     pub certain: bool,
 }
@@ -32,13 +34,11 @@ pub enum Order {
 impl Moment {
     /// Which was first.
     pub fn order(self, other: Self) -> Order {
-        if !self.certain || !other.certain || self.wall.0.abs_diff(other.wall.0) <= millis(CLOCKS) {
-            return Order::Unclear;
-        }
-        if self.wall < other.wall {
-            Order::Before
-        } else {
-            Order::After
+        let before = |one: Self, two: Self| one.wall.0.saturating_add(millis(CLOCKS)) < two.from.0;
+        match self.certain && other.certain {
+            true if before(self, other) => Order::Before,
+            true if before(other, self) => Order::After,
+            true | false => Order::Unclear,
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use crate::config::types::Engine;
 use crate::diagnose::{self, Cause, Fact, FactName, Judged, Kind, Place, Step, rank, read_output};
 use crate::domain::container::{Container, ContainerState};
 use crate::domain::count::amount;
@@ -14,23 +13,19 @@ use crate::domain::ray::RayNode;
 use crate::domain::serving::Health;
 use crate::domain::sign::Sign;
 use crate::domain::step::Failure;
-use crate::domain::time::human;
-use crate::domain::{NodeId, Now, Reading, Stamp, StepId};
+use crate::domain::time::{human, millis};
+use crate::domain::{NodeId, Now, Reading, Stamp, StepId, Wall};
 use crate::plan::{Condition, Machine, StepKind, StepState, explain, judge, ours};
 
+use super::ends;
 use super::loss::Losses;
 use super::run;
 use super::schedule::{HEALTH_EVERY, every, ray_every};
-use super::state::{ServingState, Started, State};
+use super::state::{HeadSeen, ServingState, Started, State};
+use super::way::command_line;
 
-/// Times that Docker may start a container anew before it is worth a warning.
-const RESTARTS: u32 = 3;
-
-/// Codes with which a container ends that was told to: 128 and the number of the signals INT and TERM.
-const TOLD_TO_END: [i32; 2] = [130, 143];
-
-/// The code of a container that was killed with signal 9.
-const KILLED: i32 = 137;
+/// How long a node may be silent before that is seen.
+const UNNOTICED: Duration = Duration::from_secs(4);
 
 impl State {
     /// Why something fails, or may: the first cause first, warnings last.
@@ -48,7 +43,14 @@ impl State {
     /// What to run for the cause of what is wrong with the server, where a command is known: what the screen offers to copy.
     #[must_use]
     pub fn cure(&self) -> Option<String> {
-        self.trouble()?.command.map(|(_, line)| line)
+        self.by_hand(&self.trouble()?)
+    }
+
+    /// The line that runs a cause's command from the operator's own shell, where it has one: what is copied runs as it is.
+    #[must_use]
+    pub fn by_hand(&self, cause: &Cause) -> Option<String> {
+        let (node, line) = cause.command.as_ref()?;
+        command_line(&self.config, *node, line)
     }
 
     /// The first cause of what is wrong with the server. One that is down may have failed: so it is when its container was killed.
@@ -170,7 +172,7 @@ fn own_doing(state: &State, condition: &Condition, began: bool) -> bool {
     if let Condition::NameFree(node, _) = condition {
         let own = own_container(state, *node).is_some_and(|c| ours(&state.config, c));
         // That it has ended, and how, says more than that it has the name.
-        let ended = containers(state, *node).iter().any(|judged| match judged {
+        let ended = ends::containers(state, *node).iter().any(|judged| match judged {
             Judged::So(fact) => matches!(fact.name, FactName::ContainerKilled | FactName::ContainerEnded),
             Judged::Not(..) => false,
         });
@@ -239,11 +241,13 @@ pub(super) fn settle(state: &mut State) {
     // What goes away on purpose is no failure.
     if run::stops_server(state) {
         // What is gone after that is gone on purpose too.
-        state.head_ran = false;
+        state.head_seen = HeadSeen::StoppedHere;
         return;
     }
     let head = own_container(state, state.config.head());
-    state.head_ran |= head.is_some_and(|c| c.state == ContainerState::Running);
+    if head.is_some_and(|c| c.state == ContainerState::Running) {
+        state.head_seen = HeadSeen::Ran;
+    }
     for node in state.config.node_ids() {
         if member(state, node) == Some(true) && state.joined.insert(node) {
             state.evidence.joined(node, state.now);
@@ -253,7 +257,8 @@ pub(super) fn settle(state: &mut State) {
     for node in state.config.node_ids() {
         judged.extend(answering(state, node));
         judged.extend(membership(state, node));
-        judged.extend(containers(state, node));
+        judged.extend(ends::containers(state, node));
+        judged.extend(ends::anew(state, node));
         judged.extend(memory(state, node));
     }
     judged.extend(gpus(state));
@@ -270,12 +275,22 @@ fn fact(name: FactName, node: Option<NodeId>, seen: String) -> Fact {
     }
 }
 
-/// A fact that is so, or that is not.
-fn judged(name: FactName, node: NodeId, seen: Option<String>) -> Judged {
+/// A fact that is so, or that was not when it was looked at.
+pub(super) fn judged(name: FactName, node: NodeId, looked: Wall, seen: Option<String>) -> Judged {
     match seen {
         Some(seen) => Judged::So(fact(name, Some(node), seen)),
-        None => Judged::Not(name, Some(node)),
+        None => Judged::Not(name, Some(node), looked),
     }
+}
+
+/// When a reading was asked for, by the console's clock.
+pub(super) fn looked<T>(state: &State, reading: &Reading<T>) -> Wall {
+    let age = reading.at().map_or(Duration::ZERO, |at| state.now.stamp.since(at));
+    earlier(state, age)
+}
+
+fn earlier(state: &State, by: Duration) -> Wall {
+    Wall(state.now.wall.0.saturating_sub(millis(by)))
 }
 
 /// Whether a node on which the container ran is out of reach.
@@ -301,78 +316,19 @@ fn answering(state: &State, node: NodeId) -> Option<Judged> {
         },
         LinkState::Idle | LinkState::Connecting | LinkState::Asking => return None,
     };
-    Some(judged(FactName::NodeNotAnswering, node, silent.filter(|_| ran)))
+    let sign_of_life = earlier(state, UNNOTICED);
+    Some(judged(
+        FactName::NodeNotAnswering,
+        node,
+        sign_of_life,
+        silent.filter(|_| ran),
+    ))
 }
 
 /// The container of the configured name, as it was seen last.
-fn own_container(state: &State, node: NodeId) -> Option<&Container> {
+pub(super) fn own_container(state: &State, node: NodeId) -> Option<&Container> {
     let containers = state.observed.node(node)?.containers.value()?;
     containers.named(&state.config.container.name)
-}
-
-/// How the container of a worker that belongs to the cluster is; as [`told`] tells it.
-pub(super) fn standing(state: &State, node: NodeId) -> Option<Option<String>> {
-    Some(told(state, node)?.filter(|_| was_member(state, node) != Some(false)))
-}
-
-/// How the container of a worker is that does not run any more while the head's does: the inner `None` where it runs, the outer one where nobody knows.
-fn told(state: &State, node: NodeId) -> Option<Option<String>> {
-    let runs = |id: NodeId| own_container(state, id).is_some_and(|c| c.state == ContainerState::Running);
-    if node == state.config.head() || !runs(state.config.head()) {
-        return None;
-    }
-    let seen = &state.observed.node(node)?.containers;
-    current(state, seen, every(state, node, Subject::Containers))?;
-    Some(match own_container(state, node).map(|c| &c.state) {
-        Some(ContainerState::Running) => None,
-        Some(ContainerState::Exited { code, oom: false }) => Some(format!("exit code {code}")),
-        Some(ContainerState::Exited { code, oom: true }) => Some(format!("exit code {code}, out of memory")),
-        Some(ContainerState::Created) => Some("it was made and not started".to_owned()),
-        Some(ContainerState::Paused) => Some("it is paused".to_owned()),
-        Some(ContainerState::Restarting) => Some("Docker restarts it".to_owned()),
-        Some(ContainerState::Other(word)) => Some(format!("Docker calls it {word}")),
-        None if state.containers.contains_key(&node) => Some("it is not there any more".to_owned()),
-        None => (was_member(state, node) == Some(true) && !outside(state, node)).then(|| "it is not there".to_owned()),
-    })
-}
-
-/// Whether a worker may run outside of a container: its script decides that, or something holds a GPU there that is in none.
-fn outside(state: &State, node: NodeId) -> bool {
-    let gpus = state.observed.node(node).and_then(|n| n.gpus.value());
-    match state.config.engine {
-        Engine::Script(_) => true,
-        Engine::VllmRay(_) => gpus.is_some_and(|g| g.computing().any(|p| p.container.is_none())),
-    }
-}
-
-/// Whether a worker that was a member of Ray, or a head that ran, has lost its container, and not by a failure of its own: somebody has told it to end, or
-/// has taken it away. `None` where nobody knows: what was so stays so then.
-fn stopped(state: &State, node: NodeId) -> Option<Judged> {
-    let how = match own_container(state, node).map(|c| &c.state) {
-        Some(ContainerState::Exited { code, oom }) if !oom && (*code == 0 || TOLD_TO_END.contains(code)) => {
-            Some(format!("exit code {code}"))
-        }
-        Some(
-            ContainerState::Exited { .. }
-            | ContainerState::Created
-            | ContainerState::Running
-            | ContainerState::Paused
-            | ContainerState::Restarting
-            | ContainerState::Other(_),
-        ) => None,
-        None => Some("it is not there any more".to_owned()),
-    };
-    if node == state.config.head() {
-        let how = how.filter(|_| state.head_ran);
-        return Some(judged(FactName::ContainerStopped, node, how));
-    }
-    // A worker's is missed where a head needs it: what has become of it without one is not told.
-    let how = match how {
-        Some(_) => told(state, node)?,
-        None => None,
-    };
-    let was = how.is_none() || was_member(state, node)?;
-    Some(judged(FactName::ContainerStopped, node, how.filter(|_| was)))
 }
 
 /// Whether a node was a member of Ray in this life of the head; `None` where Ray is not known. Ray lists those that have died too.
@@ -415,60 +371,11 @@ fn membership(state: &State, node: NodeId) -> Vec<Judged> {
         Verdict::Fails { seen, .. } if state.joined.contains(&node) => Some(seen),
         Verdict::Fails { .. } | Verdict::Holds | Verdict::Unknown(_) => None,
     };
+    let looked = looked(state, &observed.ray);
     vec![
-        judged(FactName::RayAddressDiffers, node, address),
-        judged(FactName::WorkerLeft, node, left.filter(|_| !elsewhere)),
+        judged(FactName::RayAddressDiffers, node, looked, address),
+        judged(FactName::WorkerLeft, node, looked, left.filter(|_| !elsewhere)),
     ]
-}
-
-/// How the container of a node is.
-fn containers(state: &State, node: NodeId) -> Vec<Judged> {
-    let Some(seen) = state.observed.node(node) else {
-        return Vec::new();
-    };
-    if current(state, &seen.containers, every(state, node, Subject::Containers)).is_none() {
-        return Vec::new();
-    }
-    let container = own_container(state, node);
-    let (killed, ended) = match container.map(|c| &c.state) {
-        Some(ContainerState::Exited { code, oom: true }) => (
-            Some(format!("exit code {code}, by the kernel for lack of memory")),
-            None,
-        ),
-        Some(ContainerState::Exited {
-            code: KILLED,
-            oom: false,
-        }) => (Some(format!("exit code {KILLED}")), None),
-        Some(ContainerState::Exited { code, oom: false }) if *code != 0 && !TOLD_TO_END.contains(code) => {
-            (None, Some(format!("exit code {code}")))
-        }
-        Some(
-            ContainerState::Exited { .. }
-            | ContainerState::Created
-            | ContainerState::Running
-            | ContainerState::Paused
-            | ContainerState::Restarting
-            | ContainerState::Other(_),
-        )
-        | None => (None, None),
-    };
-    let restarts = container.map(|c| c.restarts).filter(|n| *n > RESTARTS);
-    let restarted = match restarts {
-        Some(n) => Judged::So(Fact {
-            name: FactName::ContainerRestarts,
-            node: Some(node),
-            fields: vec![("restarts".to_owned(), n.to_string())],
-            text: format!("Docker counts {n} restarts"),
-        }),
-        None => Judged::Not(FactName::ContainerRestarts, Some(node)),
-    };
-    let mut all = vec![
-        judged(FactName::ContainerKilled, node, killed),
-        judged(FactName::ContainerEnded, node, ended),
-        restarted,
-    ];
-    all.extend(stopped(state, node));
-    all
 }
 
 /// Whether a host's memory is near its end.
@@ -477,7 +384,8 @@ fn memory(state: &State, node: NodeId) -> Option<Judged> {
     let memory = current(state, &seen.memory, every(state, node, Subject::Memory))?;
     let low = memory.available < state.config.watch.memory_floor;
     if !low {
-        return Some(Judged::Not(FactName::MemoryFloor, Some(node)));
+        let looked = looked(state, &seen.memory);
+        return Some(Judged::Not(FactName::MemoryFloor, Some(node), looked));
     }
     let (available, total) = (
         format!("{:.1}", memory.available.gib()),
@@ -501,7 +409,7 @@ fn gpus(state: &State) -> Option<Judged> {
     let waits = head.load.stage.is_some_and(|(stage, _)| stage == Stage::Placement);
     // Ray counts in fractions.
     if !waits || seen + 0.5 > f64::from(needed) {
-        return Some(Judged::Not(FactName::GpusTooFew, None));
+        return Some(Judged::Not(FactName::GpusTooFew, None, looked(state, ray)));
     }
     Some(Judged::So(Fact {
         name: FactName::GpusTooFew,
@@ -523,7 +431,11 @@ fn health(state: &State) -> Option<Judged> {
     };
     Some(match code {
         Some(code) => Judged::So(fact(FactName::HealthFails, None, code)),
-        None => Judged::Not(FactName::HealthFails, None),
+        None => Judged::Not(
+            FactName::HealthFails,
+            None,
+            looked(state, &state.observed.server.health),
+        ),
     })
 }
 

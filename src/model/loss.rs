@@ -11,10 +11,12 @@ use std::time::Duration;
 
 use crate::domain::container::{Container, ContainerState};
 use crate::domain::event::Subject;
+use crate::domain::load::Stage;
 use crate::domain::ray::{RayFacts, RayNode};
 use crate::domain::{NodeId, Stamp, Wall};
 
 use super::causes::{self, current};
+use super::ends;
 use super::life;
 use super::schedule::{every, ray_every};
 use super::server::{listens_since, proven, wrong_model};
@@ -63,6 +65,45 @@ impl State {
         let mut lost = losses.container.values().chain(losses.ray.values()).peekable();
         lost.peek().is_some() && lost.all(|l| l.anew) && losses.away.is_empty() && losses.model.is_none()
     }
+}
+
+/// How a worker has another life now than the one in which its rank of the model server was: the inner `None` where that is not so, the outer one where
+/// nobody knows. A server that has failed lost it, too: its log tells since when it had its ranks.
+pub(super) fn anew_under(state: &State, id: NodeId) -> Option<Option<String>> {
+    let losses = &state.losses;
+    let lost = [losses.container.get(&id), losses.ray.get(&id)];
+    if let Some(loss) = lost.into_iter().flatten().find(|loss| loss.anew) {
+        return Some(Some(loss.why.clone()));
+    }
+    match state.server.state {
+        ServingState::Failed(_) if id != state.config.head() => {}
+        ServingState::Failed(_)
+        | ServingState::Unknown
+        | ServingState::Down
+        | ServingState::Loading
+        | ServingState::Answering
+        | ServingState::Ready
+        | ServingState::Degraded(_)
+        | ServingState::Stopping => return Some(None),
+    }
+    let head = state.nodes.get(state.config.head().index())?;
+    let mut after = head
+        .load
+        .entered
+        .iter()
+        .filter(|(stage, _)| *stage > Stage::Distributed);
+    let ranks = after.find_map(|(_, at)| at.sure())?;
+    let began = began(state, id, running(state, id)?)?;
+    let late = began > ranks.plus(SLACK) && needed(state, id);
+    let own = &state.config.container.name;
+    let name = state.config.node_name(id);
+    Some(late.then(|| format!("{own} on {name} was started after the server had its ranks")))
+}
+
+/// When a container was started that runs, by its age when it was read.
+fn began(state: &State, id: NodeId, container: &Container) -> Option<Stamp> {
+    let read = state.observed.node(id)?.containers.at()?;
+    Some(read.minus(Duration::from_secs(container.up_seconds?)))
 }
 
 /// The first part that is lost, in words.
@@ -162,7 +203,7 @@ fn away(state: &State, losses: &mut Losses, id: NodeId) {
 
 /// What is wrong with the container of a worker. Where nobody knows that stays as it was.
 fn container(state: &State, losses: &mut Losses, id: NodeId) {
-    let Some(how) = causes::standing(state, id) else { return };
+    let Some(how) = ends::standing(state, id) else { return };
     let (config, own) = (&state.config, &state.config.container.name);
     let name = config.node_name(id);
     let wrong = match how {
@@ -181,11 +222,7 @@ fn anew(state: &State, losses: &mut Losses, id: NodeId, container: &Container) -
     if let Some(served) = losses.containers.get(&id) {
         return *served != own;
     }
-    let read = state.observed.node(id).and_then(|n| n.containers.at());
-    let Some(began) = read
-        .zip(container.up_seconds)
-        .map(|(at, up)| at.minus(Duration::from_secs(up)))
-    else {
+    let Some(began) = began(state, id, container) else {
         return false;
     };
     if before(state, began) {

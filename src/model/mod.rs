@@ -12,6 +12,7 @@ pub mod bench;
 mod captured_tests;
 mod causes;
 mod commands;
+mod ends;
 pub mod facts;
 pub mod flow;
 pub mod foreign;

@@ -89,7 +89,7 @@ pub(super) fn fix(state: &State) -> Option<String> {
         return None;
     }
     let cause = causes::failed_step(state).and_then(|step| state.step_cause(step));
-    let cure = cause.and_then(|c| c.command.map(|(_, line)| line).or(c.fix));
+    let cure = cause.and_then(|c| state.by_hand(&c).or(c.fix));
     cure.or_else(|| step_fix(state))
 }
 

@@ -120,10 +120,22 @@ pub struct State {
     pub(super) containers: BTreeMap<NodeId, Started>,
     /// Nodes that were members of Ray since their container was started.
     pub(super) joined: BTreeSet<NodeId>,
-    /// Whether the head's container was seen to run, and was not stopped from here since.
-    pub(super) head_ran: bool,
+    /// What was last seen of the head's container that tells whether its end is a failure.
+    pub(super) head_seen: HeadSeen,
     /// What the server that is proven has lost.
     pub(super) losses: Losses,
+}
+
+/// What this console knows of the life of the head's container.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum HeadSeen {
+    /// It was never seen to run.
+    #[default]
+    Never,
+    /// It was seen to run.
+    Ran,
+    /// The same, and it was stopped from here since.
+    StoppedHere,
 }
 
 /// One life of a container.
@@ -477,7 +489,7 @@ impl State {
             asked: BTreeMap::new(),
             containers: BTreeMap::new(),
             joined: BTreeSet::new(),
-            head_ran: false,
+            head_seen: HeadSeen::Never,
             losses: Losses::default(),
         }
     }

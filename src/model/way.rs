@@ -1,13 +1,23 @@
 //! How to reach the model server by hand.
 
 use crate::config::Config;
-use crate::plan::way::line;
+use crate::domain::NodeId;
+use crate::plan::way::{line, remote};
 
 /// The server's address as seen from the jump host (or from the operator's machine, where there is none).
 #[must_use]
 pub fn server_url(config: &Config) -> String {
     let host = config.node(config.head()).map_or("?", |n| n.login.host.as_str());
     format!("http://{}:{}", bracketed(host), config.serve.port)
+}
+
+/// The line that runs a command on a node from the operator's machine; `None` where there is no such node.
+#[must_use]
+pub(super) fn command_line(config: &Config, node: NodeId, command: &str) -> Option<String> {
+    // sudo may ask for a password, and only at a terminal.
+    let asks = command.split_whitespace().any(|word| word == "sudo");
+    let options: &[&str] = if asks { &["-t"] } else { &[] };
+    Some(remote(config, options, config.node(node)?, command))
 }
 
 /// An `ssh` line that forwards the server's port to the operator's machine, through the configured jump hosts.

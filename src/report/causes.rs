@@ -33,7 +33,11 @@ pub fn one(state: &State, cause: &Cause) -> Value {
         "evidence": cause.evidence.iter().map(line).collect::<Vec<_>>(),
         "echoes": cause.echoes.iter().map(echo).collect::<Vec<_>>(),
         "fix": cause.fix,
-        "command": cause.command.as_ref().map(|(node, line)| json!({ "node": name(Some(*node)), "line": line })),
+        "command": cause.command.as_ref().map(|(node, line)| json!({
+            "node": name(Some(*node)),
+            "line": line,
+            "by_hand": state.by_hand(cause),
+        })),
     })
 }
 

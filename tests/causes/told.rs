@@ -17,6 +17,7 @@ use bringup::domain::intent::{Action, Intent};
 use bringup::domain::link::LinkState;
 use bringup::domain::ray::{RayFacts, RayNode, RayVia};
 use bringup::domain::serving::{Health, ServeFacts, ServeProcess, ServerFacts, TokenProof};
+use bringup::domain::sign::Sign;
 use bringup::domain::sockets::{Listener, SocketFacts};
 use bringup::domain::{NodeId, Now, Role, Source, Stamp, StepId, Wall};
 use bringup::engine::grammar::Context;
@@ -63,6 +64,17 @@ impl Told {
 
     pub fn causes(&self) -> Vec<Cause> {
         self.state.causes()
+    }
+
+    /// What is offered to be run for a cause.
+    pub fn by_hand(&self, cause: &Cause) -> Option<String> {
+        self.state.by_hand(cause)
+    }
+
+    /// A node's log says this at once.
+    pub fn sign(&mut self, node: NodeId, sign: Sign) {
+        let ms = self.state.now.stamp.0;
+        self.at(ms, node, EventKind::Sign(sign));
     }
 
     /// Where the server stands.
@@ -153,6 +165,11 @@ impl Told {
         self.own(ms, node, ContainerState::Running, "c2", ms, 0);
     }
 
+    /// Another container of the same name, which runs since then.
+    pub fn again_since(&mut self, ms: u64, node: NodeId, since: u64) {
+        self.own(ms, node, ContainerState::Running, "c2", since, 0);
+    }
+
     /// The node's clock is so many seconds ahead.
     pub fn clock(&mut self, ms: u64, node: NodeId, ahead: i64) {
         let clock = NodeClock {
@@ -191,6 +208,12 @@ impl Told {
         for node in [HEAD, WORKER] {
             self.container(ms, node, ContainerState::Running);
         }
+        self.ray_alone(ms, nodes);
+    }
+
+    /// Ray's membership, and the head's container.
+    pub fn ray_alone(&mut self, ms: u64, nodes: Vec<RayNode>) {
+        self.container(ms, HEAD, ContainerState::Running);
         let via = RayVia::Container;
         self.at(
             ms,

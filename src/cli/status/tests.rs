@@ -163,7 +163,7 @@ fn the_first_cause_is_told_with_what_to_do() {
         "    | spark-2: NCCL WARN Call to ibv_reg_mr failed\n",
         "    from it follows: NCCL failed on spark-1\n",
         "    fix: start the container with --ulimit memlock=-1",
-        "    on spark-2: grep Cma /proc/meminfo\n",
+        "    run: ssh -J aurora@10.1.230.180 aurora@192.168.200.13 'grep Cma /proc/meminfo'\n",
     ] {
         assert!(text.contains(part), "{part}\n{text}");
     }

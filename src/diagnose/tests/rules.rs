@@ -36,6 +36,8 @@ fn every_fact_has_one_rule() {
         F::WorkerLeft,
         F::ContainerKilled,
         F::ContainerEnded,
+        F::ContainerStopped,
+        F::WorkerAnew,
         F::ContainerRestarts,
         F::HealthFails,
     ];

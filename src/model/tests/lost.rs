@@ -215,10 +215,10 @@ fn who_was_a_member_of_the_head_before_is_no_member_of_the_one_that_runs_now() {
 }
 
 #[test]
-fn a_head_that_somebody_stops_is_the_cause_and_one_that_was_found_ended_is_none() {
+fn a_head_that_somebody_stops_is_the_cause_and_so_is_one_that_was_found_ended_but_for_when() {
     for (containers, seen) in [
-        (ended(0), "exit code 0"),
-        (ContainerFacts::default(), "it is not there any more"),
+        (ended(0), "was stopped: exit code 0"),
+        (ContainerFacts::default(), "is gone: `docker ps -a` does not list it"),
     ] {
         let mut told = whole();
         told.node(300, HEAD, Facts::Containers(containers));
@@ -232,11 +232,17 @@ fn a_head_that_somebody_stops_is_the_cause_and_one_that_was_found_ended_is_none(
         assert_eq!(*told.state(), ServingState::Down);
         assert!(told.0.cure().is_some());
     }
-    // Nobody saw it run.
+    // Nobody saw it run: that it has ended is there to be seen, and nothing tells since when.
     let mut found = Told::new(Options::default());
     found.at(0, Source::Node(HEAD), EventKind::Link(LinkState::Up));
     found.node(300, HEAD, Facts::Containers(ended(0)));
-    assert_eq!(found.0.first_cause(), None);
+    let cause = found.0.first_cause().unwrap();
+    assert_eq!((cause.rule.as_deref(), cause.found), (Some("container-stopped"), true));
+    // That none is there is how every cluster begins.
+    let mut none = Told::new(Options::default());
+    none.at(0, Source::Node(HEAD), EventKind::Link(LinkState::Up));
+    none.node(300, HEAD, Facts::Containers(ContainerFacts::default()));
+    assert_eq!(none.0.first_cause(), None);
 }
 
 #[test]

@@ -121,11 +121,15 @@ fn missing(attached: Option<&Section>, listed: &Section) -> Option<Problem> {
         things(all, "GPU"),
         missing.get(..most).unwrap_or_default().join(", ")
     ));
-    Some(
-        problem.with_fix(
-            "look for `NVRM: Xid` in the node's `sudo dmesg`; mostly a reboot of the node brings the GPU back",
-        ),
-    )
+    Some(problem.with_fix(XID))
+}
+
+/// What to do where the driver has lost a GPU, or hangs.
+const XID: &str = "look for `NVRM: Xid` in the node's `sudo dmesg`; mostly a reboot of the node brings the GPU back";
+
+/// That nvidia-smi hangs: it waits for the driver.
+pub(super) fn silent() -> Problem {
+    Problem::error("nvidia-smi does not answer").with_fix(XID)
 }
 
 /// Most missing GPUs that are named.
@@ -176,9 +180,9 @@ fn trouble(section: &Section) -> Option<Problem> {
     let line = section.lines.iter().find(|line| gpu(line).is_none());
     Some(match (line, section.code) {
         (Some(line), _) => Problem::error(format!("nvidia-smi: {}", short(line.trim()))),
-        (None, Some(code)) if super::ended(code) => Problem::error("nvidia-smi does not answer"),
+        (None, Some(code)) if super::ended(code) => silent(),
         (None, Some(code)) => Problem::error(format!("nvidia-smi ended with code {code}")),
-        (None, None) => Problem::error("nvidia-smi did not answer in time"),
+        (None, None) => Problem::error("nvidia-smi did not answer in time").with_fix(XID),
     })
 }
 

@@ -331,7 +331,12 @@ impl Reader {
                 continue;
             }
             told.silent = true;
-            let (facts, problems) = absent(what, Problem::error(format!("{} does not answer", tool(what))));
+            let silent = if what == Subject::Gpus {
+                gpus::silent()
+            } else {
+                Problem::error(format!("{} does not answer", tool(what)))
+            };
+            let (facts, problems) = absent(what, silent);
             found.push(Reading {
                 at: now,
                 what,

@@ -90,6 +90,12 @@ pub(super) const LINES: &[Seen] = &[
     ),
     (
         Place::Probe,
+        "nvidia-smi does not answer",
+        "driver-hangs",
+        "nvidia-smi on spark-1 does not answer: the NVIDIA driver hangs there, and nothing is known of the GPUs",
+    ),
+    (
+        Place::Probe,
         "nvidia-smi: Unable to determine the device handle for GPU 0000:02:00.0: GPU is lost. Reboot the system to recover this GPU",
         "gpu-lost",
         "a GPU of spark-1 has dropped off its bus",
