@@ -172,6 +172,12 @@ pub struct MetricsSample {
     pub itl: Option<Histogram>,
     /// Time in the queue, in seconds.
     pub queue: Option<Histogram>,
+    /// How often `vllm:iteration_tokens_total`, a histogram, was added to. Of vLLM's first engine it counts every step; since then only steps that gave a
+    /// token, so that it stands still in a prefill: that it moves says something, that it doesn't says nothing.
+    pub steps: Option<f64>,
+    /// `vllm:estimated_flops_per_gpu_total`, which each step moves, those of a prefill too, where the server was started with it; elsewhere
+    /// it stays zero.
+    pub flops: Option<f64>,
     /// `process_start_time_seconds`: a change means another process answers.
     pub started: Option<f64>,
 }

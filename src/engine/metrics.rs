@@ -41,6 +41,9 @@ struct Names {
     ttft: &'static [&'static str],
     itl: &'static [&'static str],
     queue: &'static [&'static str],
+    /// A histogram that an engine adds to with its steps.
+    steps: &'static [&'static str],
+    flops: &'static [&'static str],
 }
 
 const ENGINES: [Names; 3] = [
@@ -68,6 +71,10 @@ const ENGINES: [Names; 3] = [
         // The second until 0.12.
         itl: &["inter_token_latency_seconds", "time_per_output_token_seconds"],
         queue: &["request_queue_time_seconds"],
+        // The name ends so, and it is a histogram all the same.
+        steps: &["iteration_tokens_total"],
+        // Zero without --enable-mfu-metrics.
+        flops: &["estimated_flops_per_gpu"],
     },
     Names {
         of: MetricsOf::Sglang,
@@ -89,6 +96,8 @@ const ENGINES: [Names; 3] = [
         ttft: &["time_to_first_token_seconds"],
         itl: &["inter_token_latency_seconds", "time_per_output_token_seconds"],
         queue: &["queue_time_seconds"],
+        steps: &[],
+        flops: &[],
     },
     Names {
         of: MetricsOf::LlamaCpp,
@@ -110,6 +119,8 @@ const ENGINES: [Names; 3] = [
         ttft: &[],
         itl: &[],
         queue: &[],
+        steps: &[],
+        flops: &[],
     },
 ];
 
@@ -153,6 +164,8 @@ pub fn sample(text: &str) -> MetricsSample {
         ttft: scrape.histogram(names.ttft),
         itl: scrape.histogram(names.itl),
         queue: scrape.histogram(names.queue),
+        steps: scrape.observed(names.steps),
+        flops: scrape.counter(names.flops),
         started,
     }
 }
@@ -192,6 +205,11 @@ impl Scrape<'_> {
         names
             .iter()
             .find_map(|name| COUNTER.iter().find_map(|form| total(&self.values(name, form))))
+    }
+
+    /// How often a histogram was added to, summed over the engines.
+    fn observed(&self, names: &[&str]) -> Option<f64> {
+        names.iter().find_map(|name| total(&self.values(name, "_count")))
     }
 
     /// A counter of each engine by its labels, in their order; those past [`ENGINES_MOST`] are left out.
@@ -301,6 +319,25 @@ process_start_time_seconds 1.79597297299e+09
         assert_eq!(s.kv_cache, Some(Percent(25.0)));
         assert_eq!(s.finished, Some(33.0));
         assert_eq!(s.started, Some(1_795_972_972.99));
+    }
+
+    #[test]
+    fn what_tells_of_an_engines_steps_is_read_and_is_no_count_of_tokens() {
+        let text = "\
+# TYPE vllm:iteration_tokens_total histogram
+vllm:iteration_tokens_total_bucket{engine=\"0\",le=\"+Inf\",model_name=\"tiny\"} 1292.0
+vllm:iteration_tokens_total_count{engine=\"0\",model_name=\"tiny\"} 1292.0
+vllm:iteration_tokens_total_count{engine=\"1\",model_name=\"tiny\"} 8.0
+vllm:iteration_tokens_total_sum{engine=\"0\",model_name=\"tiny\"} 5955.0
+vllm:iteration_tokens_total_created{engine=\"0\",model_name=\"tiny\"} 1.79e+09
+vllm:estimated_flops_per_gpu_total{engine=\"0\"} 2e15
+";
+        let s = sample(text);
+        assert_eq!((s.steps, s.flops), (Some(1300.0), Some(2e15)));
+        assert_eq!((s.generation_tokens, s.prompt_tokens), (None, None));
+        // The Rust frontend doubles the ending.
+        let doubled = sample("vllm:estimated_flops_per_gpu_total_total{engine=\"0\"} 7\n");
+        assert_eq!((doubled.steps, doubled.flops), (None, Some(7.0)));
     }
 
     #[test]
