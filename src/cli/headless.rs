@@ -13,6 +13,7 @@ use crate::domain::observed::NodeObserved;
 use crate::domain::serving::Health;
 use crate::domain::time::human;
 use crate::drive::{Console, ForFront, LEAVE_WAIT, Left};
+use crate::measure::window::ONE_SCRAPE;
 use crate::model::State;
 use crate::model::load::verdict::{Judgement, LOOK, QUIET, Verdict};
 use crate::model::loading::judge;
@@ -185,7 +186,8 @@ pub(super) fn server_answered(state: &State) -> bool {
         Some(_) if !state.observed.ray.asked() => false,
         Some(Health::Ok) => {
             let token = state.options.no_probe || state.server.state != ServingState::Answering;
-            state.server.generation.asked() && seen.models.asked() && token
+            let rate = &state.server.generation;
+            rate.asked() && rate.reason() != Some(ONE_SCRAPE) && seen.models.asked() && token
         }
         Some(Health::Refused | Health::Status(_) | Health::Unreachable(_)) => match state.server.state {
             ServingState::Unknown => false,

@@ -424,7 +424,7 @@ fn serving(state: &State) -> Option<String> {
         server
             .generation
             .value()
-            .map(|rate| format!("{rate:.1} tok/s generated")),
+            .map(|rate| format!("{rate:.1} tok/s generated{}", over(server.live))),
         lately,
         sample.running.map(|n| format!("{n:.0} running")),
         sample.waiting.map(|n| format!("{n:.0} waiting")),
@@ -433,6 +433,14 @@ fn serving(state: &State) -> Option<String> {
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+/// The time that a rate covers, where that is known.
+fn over(span: Duration) -> String {
+    if span.is_zero() {
+        return String::new();
+    }
+    format!(" over {}", human(span))
 }
 
 /// Why what a node would tell is not known now.

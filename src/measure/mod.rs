@@ -17,4 +17,4 @@ pub use live::Live;
 pub use quantile::Quantile;
 pub use report::Report;
 pub use spread::Spread;
-pub use window::{Figures, Window};
+pub use window::{Figures, Rates, Window};

@@ -15,6 +15,14 @@ use super::quantile::{Quantile, quantile};
 /// How far back the figures look: long enough for a few requests, short enough to follow a change.
 pub const WINDOW: Duration = Duration::from_secs(60);
 
+/// How far back the rates of now look. An engine whose steps are slower than the scrapes counts nothing in most of them and a whole step in the next, so that
+/// two scrapes alone flip between nothing and too much; its own line in the log is a mean over as long. What has ended is out of the rate after this time.
+pub const LIVE: Duration = Duration::from_secs(10);
+
+/// How much further back than [`LIVE`] the scrape may lie that its rates begin with: they come a little more than a second apart, late ones some more, and
+/// a rate over 9 s would look as if one had only just begun to look.
+const LIVE_LATE: Duration = Duration::from_secs(2);
+
 /// Scrapes kept. One comes a second, so this holds more than the window; the oldest go first.
 pub const SCRAPES: usize = 128;
 
@@ -26,6 +34,9 @@ pub const NOT_EXPORTED: &str = "the server does not export it";
 
 /// Why there is no figure after the first scrape of a server.
 pub const ONE_SCRAPE: &str = "counted from the second scrape on";
+
+/// Why there is no rate after a counter that began anew.
+pub const COUNTS_ANEW: &str = "its counters began anew; counted from the next scrape on";
 
 /// The scrapes of the last [`WINDOW`], all of the same run of the server.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
@@ -64,7 +75,7 @@ pub struct Acceptance {
 /// What a server did in the window. Every figure says why it is absent.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Figures {
-    /// Tokens generated a second, over the whole window: the rate between two scrapes jumps with each request, this one doesn't.
+    /// Tokens generated a second, over the whole window: the counter's own difference by its time.
     pub generation: Reading<f64>,
     /// Time to first token.
     pub ttft: Reading<Quantiles>,
@@ -80,6 +91,29 @@ pub struct Figures {
     pub preemptions: Reading<f64>,
     /// Time that the figures cover.
     pub span: Duration,
+}
+
+/// Tokens a second now: over the last [`LIVE`], summed over the engines.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Rates {
+    /// Generated tokens.
+    pub generation: Reading<f64>,
+    /// Prompt tokens, which a server counts when their prefill is over.
+    pub prompt: Reading<f64>,
+    /// Time that they cover: less than [`LIVE`] after the first scrapes, more after a gap between them.
+    pub span: Duration,
+}
+
+impl Rates {
+    /// No rates, for one reason.
+    #[must_use]
+    pub fn absent(why: &str) -> Self {
+        Self {
+            generation: Reading::absent(why.to_owned()),
+            prompt: Reading::absent(why.to_owned()),
+            span: Duration::ZERO,
+        }
+    }
 }
 
 impl Figures {
@@ -123,6 +157,54 @@ impl Window {
     #[must_use]
     pub fn latest(&self) -> Option<&MetricsSample> {
         self.scrapes.back().map(|(_, sample)| sample)
+    }
+
+    /// The newest scrape, and when it came.
+    #[must_use]
+    pub fn newest(&self) -> Option<(Stamp, &MetricsSample)> {
+        self.scrapes.back().map(|(at, sample)| (*at, sample))
+    }
+
+    /// The rates at the newest scrape: since the one that is [`LIVE`] old or a little more, else since the oldest one that is younger, or since the one before
+    /// where the scrapes were further apart.
+    #[must_use]
+    pub fn rates(&self) -> Rates {
+        let Some((at, new)) = self.newest() else {
+            return Rates::default();
+        };
+        let mut earlier = self.scrapes.iter().rev().skip(1).peekable();
+        let before = earlier.peek().copied();
+        let mut inside = None;
+        for scrape in earlier.take_while(|(from, _)| at.since(*from) <= LIVE + LIVE_LATE) {
+            inside = Some(scrape);
+            if at.since(scrape.0) >= LIVE {
+                break;
+            }
+        }
+        let Some((from, old)) = inside.or(before) else {
+            let alone = |counted: Option<f64>| match counted {
+                Some(_) => Reading::absent(ONE_SCRAPE),
+                None => Reading::absent(NOT_EXPORTED),
+            };
+            return Rates {
+                generation: alone(new.generation_tokens),
+                prompt: alone(new.prompt_tokens),
+                span: Duration::ZERO,
+            };
+        };
+        let span = at.since(*from);
+        let delta = Delta {
+            old,
+            new,
+            at,
+            span,
+            alone: false,
+        };
+        Rates {
+            generation: delta.rate(|s| s.generation_tokens),
+            prompt: delta.rate(|s| s.prompt_tokens),
+            span,
+        }
     }
 
     /// Forgets everything.

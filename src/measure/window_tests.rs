@@ -187,3 +187,99 @@ fn an_engine_that_leaves_comes_back_or_counts_anew_is_no_burst_of_tokens() {
         "one began anew, and the sum rose"
     );
 }
+
+/// Scrapes a second apart of an engine that counts `tokens` with each step of `step` seconds, until `end`.
+fn stepping(step: u64, tokens: f64, end: u64, scrapes: u64) -> Vec<(u64, MetricsSample)> {
+    let counted = |second: u64| MetricsSample {
+        generation_tokens: Some(tokens * whole(second.min(end) / step)),
+        prompt_tokens: Some(9.0),
+        ..MetricsSample::default()
+    };
+    (0..=scrapes).map(|second| (second, counted(second))).collect()
+}
+
+fn whole(n: u64) -> f64 {
+    f64::from(u32::try_from(n).unwrap())
+}
+
+#[test]
+fn the_rate_of_now_does_not_flip_where_steps_are_slower_than_scrapes() {
+    let mut window = Window::default();
+    for (second, scrape) in stepping(2, 13.0, 120, 120) {
+        window.push(Stamp(second * 1000), scrape);
+        let rates = window.rates();
+        if second < 10 {
+            assert_eq!(rates.span, Duration::from_secs(second), "{second}");
+            continue;
+        }
+        assert_eq!((rates.span, rates.generation.at()), (LIVE, Some(Stamp(second * 1000))));
+        // 65 tokens in any ten seconds.
+        assert_eq!(rates.generation.value(), Some(&6.5), "{second}");
+        assert_eq!(rates.prompt.value(), Some(&0.0), "counted, and none");
+        let figures = window.figures();
+        let mean = figures.generation.value().unwrap();
+        let first = second.saturating_sub(60);
+        let own = 13.0 * whole(second / 2 - first / 2) / whole(second - first);
+        assert!((mean - own).abs() <= 0.02 * own, "{second}: {mean} and {own}");
+    }
+}
+
+#[test]
+fn what_has_ended_is_out_of_the_rate_of_now_after_its_window() {
+    let mut window = Window::default();
+    let mut last = f64::INFINITY;
+    for (second, scrape) in stepping(1, 20.0, 30, 50) {
+        window.push(Stamp(second * 1000), scrape);
+        let rate = window.rates().generation.value().copied();
+        if second >= 30 {
+            let rate = rate.unwrap();
+            assert!(rate < last || rate == 0.0, "{second}: {rate} after {last}");
+            assert_eq!(rate == 0.0, second >= 40, "{second}: {rate}");
+            last = rate;
+        }
+    }
+    // What came before a gap is told with it once, and is not of now any more with the next scrape.
+    let at = |second, tokens| (second, sample(tokens, 0.0));
+    let after_gap = after(vec![at(0, 0.0), at(1, 20.0), at(41, 420.0)]).rates();
+    assert_eq!(
+        (after_gap.generation.value(), after_gap.span),
+        (Some(&10.0), Duration::from_secs(40))
+    );
+    let next = after(vec![at(0, 0.0), at(1, 20.0), at(41, 420.0), at(42, 420.0)]).rates();
+    assert_eq!(
+        (next.generation.value(), next.span),
+        (Some(&0.0), Duration::from_secs(1))
+    );
+}
+
+#[test]
+fn the_rate_of_now_covers_its_window_where_scrapes_come_late() {
+    // Each comes 1.07 s after the one before, and one of them 2 s later still.
+    let mut window = Window::default();
+    let mut spans = Vec::new();
+    for turn in 0..60_u64 {
+        let at = Stamp(turn * 1070 + if turn > 30 { 2000 } else { 0 });
+        window.push(at, sample(whole(turn), 0.0));
+        spans.push(window.rates().span);
+    }
+    let full = |span: &Duration| (LIVE..LIVE + LIVE_LATE).contains(span);
+    assert!(spans[10..].iter().filter(|span| !full(span)).count() <= 1, "{spans:?}");
+    assert!(spans.iter().all(|span| *span < LIVE + LIVE_LATE), "{spans:?}");
+    assert!(spans[..10].windows(2).all(|two| two[0] < two[1]), "{spans:?}");
+}
+
+#[test]
+fn there_is_no_rate_of_now_before_two_scrapes() {
+    assert_eq!(Window::default().rates(), Rates::default());
+    let alone = after(vec![(0, sample(9.0, 0.0))]).rates();
+    assert_eq!(alone.generation.reason(), Some(ONE_SCRAPE));
+    assert_eq!(alone.prompt.reason(), Some(NOT_EXPORTED));
+    let both = after(vec![(0, MetricsSample::default()), (1, MetricsSample::default())]).rates();
+    assert_eq!(both.generation.reason(), Some(NOT_EXPORTED));
+    let long_after = after(vec![(0, sample(9.0, 0.0)), (90, sample(99.0, 0.0))]).rates();
+    assert_eq!(
+        long_after.generation.reason(),
+        Some(ONE_SCRAPE),
+        "the one before is forgotten"
+    );
+}

@@ -10,7 +10,8 @@ use crate::domain::ray::RayVia;
 use crate::domain::serving::{Health, MetricsSample, NoToken, ServerFacts, TOKEN_ASKED};
 use crate::domain::time::seconds;
 use crate::domain::{Reading, Stamp, When};
-use crate::measure::Figures;
+use crate::measure::window::COUNTS_ANEW;
+use crate::measure::{Figures, Rates};
 
 use super::flow::Verdict;
 use super::given_up;
@@ -65,7 +66,7 @@ pub(super) fn take(state: &mut State, answer: ServerFacts, at: Stamp) {
         ServerFacts::Models(Ok(names)) => seen.models = Reading::known(names, at),
         ServerFacts::Models(Err(why)) => seen.models = Reading::absent(why),
         ServerFacts::Metrics(Ok(sample)) => {
-            take_sample(&mut state.server, &seen.metrics, &sample, at);
+            take_sample(&mut state.server, &sample, at);
             // Beside the reading, because a scrape that fails in between takes that away.
             let restarted = state.server_started.is_some() && state.server_started != sample.started;
             state.server_started = sample.started;
@@ -117,44 +118,41 @@ pub(super) fn head_lost(state: &mut State) {
     }
 }
 
-/// Rates from two scrapes, and the figures of the window. A counter that went down was reset, as is all that another process counts: there is no rate
-/// until the next scrape.
-fn take_sample(view: &mut ServerView, before: &Reading<MetricsSample>, sample: &MetricsSample, at: Stamp) {
-    let last = view.window.latest().cloned();
+/// The rates of now, and the figures of the window. A counter that went down was reset, as is all that another process counts: there is no rate until the
+/// next scrape.
+fn take_sample(view: &mut ServerView, sample: &MetricsSample, at: Stamp) {
+    let last = view.window.newest().map(|(at, sample)| (at, sample.clone()));
     let reset = view.window.push(at, sample.clone());
+    let last = last.filter(|_| !reset);
     view.figures = view.window.figures();
-    view.flow.take(last.as_ref().filter(|_| !reset), sample, at);
-    let (Some(old), Some(old_at)) = (before.value(), before.at()) else {
-        return;
-    };
-    let seconds = at.since(old_at).as_secs_f64();
-    if seconds <= 0.0 {
-        return;
-    }
-    let rate = |old: Option<f64>, new: Option<f64>| Some((new? - old?) / seconds).filter(|r| *r >= 0.0 && !reset);
-    let counts = |s: &MetricsSample| s.generation_tokens;
-    if !reset && counts(sample) > counts(old) {
+    view.flow.take(last.as_ref().map(|(_, sample)| sample), sample, at);
+    if let Some((old_at, old)) = last
+        && sample.generation_tokens > old.generation_tokens
+    {
         view.counted = Some(old_at);
     }
-    view.generation = match rate(old.generation_tokens, sample.generation_tokens) {
-        Some(r) => {
-            view.generation_history.push(at, r);
-            Reading::known(r, at)
-        }
-        None => Reading::absent("the server's token counter is absent or was reset"),
+    let rates = if reset {
+        Rates::absent(COUNTS_ANEW)
+    } else {
+        view.window.rates()
     };
-    view.prompt = match rate(old.prompt_tokens, sample.prompt_tokens) {
-        Some(r) => {
-            view.prompt_history.push(at, r);
-            Reading::known(r, at)
-        }
-        None => Reading::absent("the server's token counter is absent or was reset"),
-    };
+    if let Some(rate) = rates.generation.value() {
+        view.generation_history.push(at, *rate);
+    }
+    if let Some(rate) = rates.prompt.value() {
+        view.prompt_history.push(at, *rate);
+    }
+    set_rates(view, rates);
+}
+
+fn set_rates(view: &mut ServerView, rates: Rates) {
+    view.generation = rates.generation;
+    view.prompt = rates.prompt;
+    view.live = rates.span;
 }
 
 fn forget_rates(view: &mut ServerView, why: &str) {
-    view.generation = Reading::absent(why.to_owned());
-    view.prompt = Reading::absent(why.to_owned());
+    set_rates(view, Rates::absent(why));
     view.figures = Figures::absent(why);
 }
 

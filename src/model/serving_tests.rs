@@ -128,6 +128,40 @@ fn a_scrape_that_fails_takes_the_figures_away_and_not_the_window() {
 }
 
 #[test]
+fn the_speed_of_a_slow_engine_stands_still_and_starts_anew_with_its_counters() {
+    let mut heard = Heard::new();
+    assert_eq!(heard.0.server.generation.reason(), Some("not asked yet"));
+    // 13 tokens with each step of two seconds.
+    let count = |second: u64| 1000.0 + 13.0 * f64::from(u32::try_from(second / 2).unwrap());
+    heard.scrape(0, Ok(streaming(count(0))));
+    assert_eq!(heard.0.server.generation.reason(), Some(ONE_SCRAPE));
+    for second in 1..=60 {
+        heard.scrape(second, Ok(streaming(count(second))));
+        let rate = heard.0.server.generation.value().copied();
+        assert!(second < 10 || rate == Some(6.5), "{second}: {rate:?}");
+    }
+    let shown = heard.0.server.generation_history.points().skip(10);
+    assert!(
+        shown.map(|p| p.1).all(|rate| rate == 6.5),
+        "the history is of what was shown"
+    );
+    heard.scrape(61, Err("no answer in time"));
+    assert_eq!(heard.0.server.generation.reason(), Some("no answer in time"));
+    heard.scrape(62, Ok(streaming(count(62))));
+    assert_eq!(
+        heard.0.server.generation.value(),
+        Some(&6.5),
+        "the scrapes before it are there"
+    );
+    heard.scrape(63, Ok(streaming(7.0)));
+    let anew = heard.0.server.generation.reason();
+    assert_eq!(anew, Some("its counters began anew; counted from the next scrape on"));
+    heard.scrape(64, Ok(streaming(10.0)));
+    assert_eq!(heard.0.server.generation.value(), Some(&3.0));
+    assert_eq!(heard.0.server.live.as_secs(), 1);
+}
+
+#[test]
 fn a_quiet_minute_is_said() {
     let mut heard = Heard::new();
     for second in 0..=90 {

@@ -285,13 +285,15 @@ pub struct ServerView {
     pub since: Stamp,
     /// Whether that is only since when it is known: it was found so, not seen to become so.
     pub found: bool,
-    /// Generated tokens per second, from two scrapes.
+    /// Generated tokens per second, over the seconds of `live`.
     pub generation: Reading<f64>,
-    /// Prompt tokens per second, from two scrapes.
+    /// Prompt tokens per second, over the same time.
     pub prompt: Reading<f64>,
-    /// History of `generation`.
+    /// Time that the two cover: [`crate::measure::window::LIVE`], less after the first scrapes.
+    pub live: Duration,
+    /// History of `generation`, a point a scrape: what was shown then.
     pub generation_history: Series,
-    /// History of `prompt`.
+    /// History of `prompt`, of the same kind.
     pub prompt_history: Series,
     /// The scrapes that `figures` come from.
     pub window: Window,

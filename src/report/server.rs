@@ -36,6 +36,7 @@ pub(super) fn server(state: &State, now: Now) -> Value {
         "tokens_per_second": {
             "generation": reading(&view.generation, at, scrape, |v| *v),
             "prompt": reading(&view.prompt, at, scrape, |v| *v),
+            "span_s": view.live.as_secs_f64(),
         },
         "generated_tokens": counter(|m| m.generation_tokens),
         "prompt_tokens": counter(|m| m.prompt_tokens),

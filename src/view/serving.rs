@@ -11,6 +11,7 @@ use crate::domain::Reading;
 use crate::domain::intent::Pane;
 use crate::domain::serving::{Health, MetricsSample};
 use crate::domain::time::human;
+use crate::measure::window::LIVE;
 use crate::model::schedule::{HEALTH_EVERY, METRICS_EVERY};
 use crate::model::series::Series;
 use crate::model::state::ServingState;
@@ -108,6 +109,7 @@ fn rows<'a>(scene: &Scene<'a>, height: u16, width: u16) -> Vec<Row<'a>> {
         &server.generation_history,
         look.chart_generation(),
     );
+    over(scene, &mut generation);
     mean(scene, &mut generation);
     rows.push(generation);
     rows.push(rate(
@@ -270,11 +272,22 @@ fn rates<'a>(scene: &Scene<'a>) -> Row<'a> {
         row.put(rank, why(scene, &server.generation), look.dim());
     }
     history(scene, &server.generation_history, look.chart_generation(), &mut row);
+    over(scene, &mut row);
     mean(scene, &mut row);
     row
 }
 
-/// Adds the rate of the whole window: what comes and goes with single requests is evened out in it.
+/// Adds the time that the rates of now cover.
+fn over(scene: &Scene<'_>, row: &mut Row<'_>) {
+    let server = &scene.state.server;
+    if server.generation.value().is_some() && !server.live.is_zero() {
+        // Of a rate of one step or two that is the most to know.
+        let rank = if server.live < LIVE { 1 } else { 4 };
+        row.put(rank, format!("over {}", seconds(server.live)), scene.look.dim());
+    }
+}
+
+/// Adds the rate of the whole minute: what comes and goes with single requests is evened out in it.
 fn mean(scene: &Scene<'_>, row: &mut Row<'_>) {
     let figures = &scene.state.server.figures;
     if let Some(n) = figures.generation.value() {

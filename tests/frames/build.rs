@@ -20,7 +20,7 @@ use bringup::domain::units::{Bytes, Celsius, Percent, Watts};
 use bringup::domain::{NodeId, Now, Reading, RunId, Stamp, Wall, When};
 use bringup::engine::grammar;
 use bringup::log::{Decoder, Line, LogWindows, Ring, Stream};
-use bringup::measure::window::{NOT_EXPORTED, Quantiles};
+use bringup::measure::window::{LIVE, NOT_EXPORTED, Quantiles};
 use bringup::measure::{Figures, Quantile};
 use bringup::model::bench::BenchView;
 use bringup::model::state::{CommandEntry, LogMeta, ServingState};
@@ -294,6 +294,7 @@ pub fn ready(config: Config) -> State {
     state.server.since = ago(184).stamp;
     state.server.generation = read(27.14);
     state.server.prompt = read(312.0);
+    state.server.live = LIVE;
     for i in 0..180u64 {
         let at = Stamp(NOW.stamp.0 - 180_000 + i * 1000);
         let wave = ((i * 29) % 17) as f64 / 4.0;
