@@ -214,9 +214,20 @@ fn place(state: &State) -> String {
         None => String::new(),
     };
     let lasts = model::serves_for(state, state.now.stamp);
+    let unknown = state.server.state == ServingState::Unknown;
     let plain = lasts.starts_with(|c: char| c.is_ascii_digit());
-    let lasts = if plain { format!("so for {lasts}") } else { lasts };
-    format!("at {}{from}, {lasts}", model::server_url(&state.config))
+    let short = model::server_since(state).age(state.now.stamp) < Duration::from_secs(1);
+    let lasts = match (plain, short) {
+        // Until it was asked there is nothing that lasts.
+        _ if unknown && !state.observed.server.health.asked() => ", which nobody has asked yet".to_owned(),
+        (true, true) if unknown => String::new(),
+        (true, false) if unknown => format!(", not known for {lasts}"),
+        // A state that began this moment has lasted for no time.
+        (true, true) => ", since just now".to_owned(),
+        (true, false) => format!(", so for {lasts}"),
+        (false, _) => format!(", {lasts}"),
+    };
+    format!("at {}{from}{lasts}", model::server_url(&state.config))
 }
 
 /// How far the load is, how it goes and how long it still takes.

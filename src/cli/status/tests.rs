@@ -7,7 +7,7 @@ use crate::domain::Now;
 use crate::domain::link::{LinkError, LinkErrorKind, LinkState};
 use crate::domain::logs::{LogSource, Seeks};
 use crate::domain::problem::Problem;
-use crate::domain::serving::MetricsSample;
+use crate::domain::serving::{Health, MetricsSample};
 use crate::domain::sign::{Sign, SignKind};
 use crate::domain::units::{Celsius, Percent, Watts};
 use crate::measure::Quantile;
@@ -216,6 +216,7 @@ fn what_the_server_does_is_one_line_and_what_is_old_is_left_out() {
 #[test]
 fn the_place_of_the_server_and_since_when_it_is_so_are_told() {
     let mut state = all_up(false);
+    state.server.state = ServingState::Down;
     let at = "at http://192.168.200.12:8000 as seen from gate, ";
     state.now.stamp = state.server.since.plus(std::time::Duration::from_secs(72));
     assert!(
@@ -229,6 +230,27 @@ fn the_place_of_the_server_and_since_when_it_is_so_are_told() {
         "{}",
         text(&state)
     );
+}
+
+#[test]
+fn how_long_is_told_of_states_that_last_and_of_no_other() {
+    let mut state = all_up(false);
+    let at = "at http://192.168.200.12:8000 as seen from gate";
+    let after = |state: &mut State, seconds| state.now.stamp = state.server.since.plus(Duration::from_secs(seconds));
+    for (seconds, health, server, says) in [
+        (0, None, ServingState::Unknown, ", which nobody has asked yet"),
+        (7, None, ServingState::Unknown, ", which nobody has asked yet"),
+        (0, Some(Health::Refused), ServingState::Unknown, ""),
+        (7, Some(Health::Refused), ServingState::Unknown, ", not known for 7 s"),
+        (0, Some(Health::Refused), ServingState::Down, ", since just now"),
+        (7, Some(Health::Refused), ServingState::Down, ", so for 7 s"),
+    ] {
+        after(&mut state, seconds);
+        state.server.state = server;
+        let seen = &mut state.observed.server.health;
+        *seen = health.map_or_else(Reading::default, |health| Reading::known(health, state.now.stamp));
+        assert_eq!(place(&state), format!("{at}{says}"));
+    }
 }
 
 fn facts_of(state: &State) -> GpuFacts {
@@ -321,6 +343,7 @@ fn a_log_that_is_not_looked_for_since_docker_does_not_answer_is_said_to_be_missi
 #[test]
 fn who_has_just_come_does_not_say_for_how_long_he_has_known() {
     let mut state = all_up(false);
+    state.server.state = ServingState::Down;
     state.server.found = true;
     assert_eq!(
         place(&state),
