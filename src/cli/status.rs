@@ -15,6 +15,7 @@ use crate::domain::units::Bytes;
 use crate::domain::{NodeId, Reading, Stamp, When};
 use crate::measure::window::Quantiles;
 use crate::model::facts::memory_alarm;
+use crate::model::flow::UNSEEN_AFTER;
 use crate::model::loading;
 use crate::model::ray::members::{self, Standing};
 use crate::model::ray::ranks::ranks;
@@ -63,6 +64,10 @@ pub(super) async fn status(args: &Args, json: bool) -> Result<Exit> {
     if !matches!(waited, Waited::Signal(_)) && look_again(headless.console.state()) {
         waited = headless.until(SECOND_LOOK, |s| !look_again(s)).await;
     }
+    // Requests run, and their tokens come with an engine's steps: from two scrapes nobody knows whether they do.
+    if !matches!(waited, Waited::Signal(_)) && model::look_on(headless.console.state()) {
+        waited = headless.until(FLOW_LOOK, |s| !model::look_on(s)).await;
+    }
     // A ready server beside a cause of a failure: one of the two is older.
     if !matches!(waited, Waited::Signal(_)) && at_odds(headless.console.state()) {
         let asked = headless.console.now().stamp;
@@ -88,6 +93,9 @@ pub(super) async fn status(args: &Args, json: bool) -> Result<Exit> {
 /// Longest wait of `status` for a second answer of /health: the time to the next question, and some for the answer.
 const HEALTH_AGAIN: Duration = HEALTH_EVERY.saturating_mul(2);
 
+/// Longest wait of `status` for a token of the requests that run: the time after which none is said to have come, and some for the scrapes.
+const FLOW_LOOK: Duration = UNSEEN_AFTER.saturating_add(Duration::from_secs(3));
+
 /// Whether a server is ready by what it answered, and something says that it failed.
 fn at_odds(state: &State) -> bool {
     verdict(state) == Exit::Done && state.first_cause().is_some()
@@ -98,6 +106,8 @@ fn verdict(state: &State) -> Exit {
         return Exit::Unreachable;
     }
     match state.server.state {
+        // That it once gave tokens is no word on now, while requests wait for theirs.
+        ServingState::Ready if model::unproven(state, state.now.stamp) => Exit::NotServing,
         ServingState::Ready => Exit::Done,
         // Without a token an answer is all that can be had.
         ServingState::Answering if state.options.no_probe => Exit::Done,
@@ -188,7 +198,12 @@ fn text(state: &State) -> String {
         text.push_str(&log(state, id, &text));
     }
     let why = state.server_why().map(|why| format!(": {why}")).unwrap_or_default();
-    let _ok = writeln!(text, "  server is {}{why}", state.server.state.word());
+    let unproven = if model::unproven(state, state.now.stamp) {
+        ", which is not proven now"
+    } else {
+        ""
+    };
+    let _ok = writeln!(text, "  server is {}{unproven}{why}", state.server.state.word());
     let _ok = writeln!(text, "  {}", place(state));
     if let Some(line) = serving(state) {
         let _ok = writeln!(text, "  {line}");
@@ -440,6 +455,7 @@ fn serving(state: &State) -> Option<String> {
         sample.running.map(|n| format!("{n:.0} running")),
         sample.waiting.map(|n| format!("{n:.0} waiting")),
         sample.kv_cache.map(|p| format!("KV cache {:.1} %", p.0)),
+        model::prefill(state, state.now.stamp),
         model::doubt(state, state.now.stamp),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();

@@ -41,7 +41,7 @@ pub mod way;
 mod when;
 mod why;
 
-pub use server::{doubt, listens_since, server_since, serves_for};
+pub use server::{doubt, listens_since, look_on, prefill, server_since, serves_for, unproven};
 pub use state::{Options, State};
 pub use update::update;
 pub use way::{server_url, tunnel_line};

@@ -4,19 +4,21 @@ use std::collections::BTreeSet;
 use std::mem::discriminant;
 use std::time::Duration;
 
+use crate::domain::count::amount;
 use crate::domain::effect::Effect;
 use crate::domain::load::Stage;
 use crate::domain::ray::RayVia;
 use crate::domain::serving::{Health, MetricsSample, NoToken, ServerFacts, TOKEN_ASKED};
-use crate::domain::time::seconds;
+use crate::domain::time::{human, seconds};
 use crate::domain::{Reading, Stamp, When};
 use crate::measure::window::COUNTS_ANEW;
 use crate::measure::{Figures, Rates};
 
-use super::flow::Verdict;
+use super::flow::{Gpus, UNSEEN_AFTER, Verdict};
 use super::given_up;
 use super::history;
 use super::load::failures;
+use super::load::trend::Busy;
 use super::loss::{self, Losses};
 use super::ray;
 use super::schedule::HEALTH_EVERY;
@@ -428,7 +430,7 @@ fn pids(state: &State) -> BTreeSet<u32> {
 
 /// What its own counts say of a server whose tokens do not flow.
 fn frozen(state: &State, now: Stamp) -> Option<String> {
-    match state.server.flow.verdict(now)? {
+    match flow(state, now)? {
         Verdict::Frozen(why) => Some(why),
         Verdict::Doubt(_) => None,
     }
@@ -437,9 +439,75 @@ fn frozen(state: &State, now: Stamp) -> Option<String> {
 /// What may be wrong with a ready server and is not sure.
 #[must_use]
 pub fn doubt(state: &State, now: Stamp) -> Option<String> {
-    let verdict = state.server.flow.verdict(now);
-    match verdict.filter(|_| state.server.state == ServingState::Ready)? {
-        Verdict::Doubt(why) => Some(why),
-        Verdict::Frozen(_) => None,
+    let ready = state.server.state == ServingState::Ready;
+    match flow(state, now).filter(|_| ready) {
+        Some(Verdict::Doubt(why)) => Some(why),
+        Some(Verdict::Frozen(_)) => None,
+        None => {
+            let (time, running) = unseen(state).filter(|(time, _)| *time >= UNSEEN_AFTER)?;
+            let works = match gpus(state, now) {
+                Gpus::Work(which) => format!("; {which}, and works, as in a long prefill"),
+                Gpus::Idle(which) => format!("; {which}"),
+                Gpus::Even | Gpus::Unknown => String::new(),
+            };
+            Some(format!(
+                "it has given tokens since its start, and none in the {} since this console looks, with {} running{works}",
+                human(time),
+                amount(running.round(), "request")
+            ))
+        }
+    }
+}
+
+/// Why a ready server gives no token for long although it works: as a prefill does.
+#[must_use]
+pub fn prefill(state: &State, now: Stamp) -> Option<String> {
+    let ready = state.server.state == ServingState::Ready;
+    state.server.flow.works(now).filter(|_| ready)
+}
+
+/// Whether a ready server's proof is its count of earlier tokens alone while requests run and none comes: for how long one has looked, and how many run.
+fn unseen(state: &State) -> Option<(Duration, f64)> {
+    let own = state.observed.server.token.value().is_some();
+    let ready = state.server.state == ServingState::Ready;
+    state.server.flow.unseen().filter(|_| ready && !own)
+}
+
+/// Whether one has looked too shortly at a ready server to know that its tokens come: requests run, and none came yet.
+#[must_use]
+pub fn look_on(state: &State) -> bool {
+    unseen(state).is_some_and(|(time, _)| time < UNSEEN_AFTER)
+}
+
+/// Whether that a server is ready is not proven now: its requests run, none of them was seen to get a token, and nothing shows that the engine works.
+#[must_use]
+pub fn unproven(state: &State, now: Stamp) -> bool {
+    unseen(state).is_some() && !matches!(gpus(state, now), Gpus::Work(_))
+}
+
+fn flow(state: &State, now: Stamp) -> Option<Verdict> {
+    state.server.flow.verdict(now, &gpus(state, now))
+}
+
+/// What the GPUs of all nodes do since the server's counts stand still.
+fn gpus(state: &State, now: Stamp) -> Gpus {
+    let Some(since) = state.server.flow.still_since() else {
+        return Gpus::Unknown;
+    };
+    let seen = state.config.node_ids().filter_map(|id| {
+        let (busy, figures) = state.nodes.get(id.index())?.trends.busy(since, now)?;
+        Some((busy, format!("the GPU of {} is {figures}", state.config.node_name(id))))
+    });
+    let seen: Vec<(Busy, String)> = seen.collect();
+    let first = |which: Busy| {
+        seen.iter()
+            .find(|(busy, _)| *busy == which)
+            .map(|(_, text)| text.clone())
+    };
+    match (first(Busy::Works), first(Busy::Idle)) {
+        (Some(which), _) => Gpus::Work(which),
+        (None, Some(which)) => Gpus::Idle(which),
+        (None, None) if seen.is_empty() => Gpus::Unknown,
+        (None, None) => Gpus::Even,
     }
 }

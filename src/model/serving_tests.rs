@@ -4,17 +4,20 @@ use std::sync::Arc;
 
 use super::update::update;
 use crate::config::{self, EXAMPLE};
-use crate::domain::event::{Event, EventKind};
+use crate::domain::event::{Event, EventKind, Facts};
+use crate::domain::gpu::{Gpu, GpuFacts};
+use crate::domain::histogram::{Bucket, Histogram};
 use crate::domain::link::{LinkError, LinkErrorKind, LinkState};
 use crate::domain::logs::LogChoice;
 use crate::domain::serving::{Health, MetricsOf, MetricsSample, ServerFacts};
+use crate::domain::units::{Percent, Watts};
 use crate::domain::{Now, Source, Stamp, Wall, When};
 use crate::engine::metrics::sample;
 use crate::measure::Quantile;
 use crate::measure::window::ONE_SCRAPE;
 use crate::model::logs::silent_since;
 use crate::model::state::ServingState;
-use crate::model::{Options, State, doubt, lost_since};
+use crate::model::{Options, State, doubt, look_on, lost_since, prefill, unproven};
 
 const IDLE: &str = include_str!("../../tests/fixtures/metrics/vllm-0.32-idle.txt");
 const AFTER: &str = include_str!("../../tests/fixtures/metrics/vllm-0.32-after.txt");
@@ -219,6 +222,142 @@ fn a_long_prefill_is_a_doubt_and_not_a_failure() {
     assert!(doubt.contains("a long prefill looks the same"), "{doubt}");
     heard.scrape(101, Ok(streaming(21.0)));
     assert_eq!(heard.doubt(), None);
+}
+
+/// A scrape of a server that counts first tokens and the requests that are over, as real ones do.
+fn turn(generated: f64, first: f64, over: f64, kv: f32) -> MetricsSample {
+    let bucket = Bucket {
+        bound: f64::INFINITY,
+        count: first,
+    };
+    MetricsSample {
+        running: Some(1.0),
+        ttft: Histogram::of(vec![bucket]),
+        finished: Some(over),
+        kv_cache: Some(Percent(kv)),
+        ..streaming(generated)
+    }
+}
+
+/// What the GPUs of both nodes say in a second of their work: up and down, or the same all the time, at so many percent.
+fn gpus(heard: &mut Heard, second: u64, used: [f32; 2], works: bool) {
+    for (id, used) in heard.0.config.node_ids().zip(used).collect::<Vec<_>>() {
+        let wave = if works && second.is_multiple_of(4) { 12.0 } else { 0.0 };
+        let gpu = Gpu {
+            utilization: Some(Percent(used)),
+            power: Some(Watts(40.0 + wave)),
+            ..Gpu::default()
+        };
+        let facts = GpuFacts {
+            gpus: vec![gpu],
+            ..GpuFacts::default()
+        };
+        heard.event(second, Source::Node(id), EventKind::Facts(Facts::Gpus(facts)));
+    }
+}
+
+#[test]
+fn a_long_prefill_after_a_stream_is_not_degraded() {
+    // One request streams; at 5 s another one has its place, in the time between two scrapes.
+    let begin = || {
+        let mut heard = Heard::new();
+        for second in 0..5_u16 {
+            heard.scrape(u64::from(second), Ok(turn(f64::from(second), 1.0, 0.0, 5.0)));
+        }
+        heard
+    };
+    let mut grows = begin();
+    for second in 5..=105_u16 {
+        let kv = 5.0 + 0.25 * f32::from(second);
+        grows.scrape(u64::from(second), Ok(turn(9.0, 1.0, 1.0, kv)));
+        assert_eq!(
+            (grows.0.server.state.word(), grows.doubt()),
+            ("ready", None),
+            "{second}"
+        );
+    }
+    let said = "prefill for 1m40s: no token yet, KV use moves; 1 request running";
+    assert_eq!(prefill(&grows.0, grows.0.now.stamp).as_deref(), Some(said));
+    assert_eq!(
+        grows.0.server.generation.value(),
+        Some(&0.0),
+        "none came, and none is shown"
+    );
+    // A part of a prompt that takes long, of an engine whose cache says nothing by itself.
+    let mut blind = begin();
+    for second in 5..=105_u64 {
+        blind.scrape(second, Ok(turn(9.0, 1.0, 1.0, 5.0)));
+        assert_eq!(blind.0.server.state.word(), "ready", "{second}");
+    }
+    let doubt = blind.doubt().unwrap();
+    assert!(doubt.contains("whether the GPUs work is not known"), "{doubt}");
+    assert_eq!(prefill(&blind.0, blind.0.now.stamp), None);
+}
+
+#[test]
+fn what_the_gpus_do_tells_a_prefill_from_a_server_that_is_stuck() {
+    // A stream whose tokens stop; the place of it may have been given to nobody.
+    let stops = |used: [f32; 2], works: bool| {
+        let mut heard = Heard::new();
+        for second in 0..=60_u16 {
+            let stream = second <= 5;
+            let count = f64::from(second.min(5));
+            if second.is_multiple_of(2) {
+                let now = if stream { [92.0, 92.0] } else { used };
+                gpus(&mut heard, u64::from(second), now, stream || works);
+            }
+            heard.scrape(u64::from(second), Ok(turn(count, 1.0, 0.0, 5.0)));
+        }
+        heard
+    };
+    let mut works = stops([96.0, 95.0], true);
+    assert_eq!(works.0.server.state.word(), "ready");
+    let doubt = works.doubt().unwrap();
+    assert!(
+        doubt.contains("a long prefill looks the same (the GPU of spark-1 is at 96 %"),
+        "{doubt}"
+    );
+    for second in 61..=320_u64 {
+        if second.is_multiple_of(2) {
+            gpus(&mut works, second, [96.0, 95.0], true);
+        }
+        works.scrape(second, Ok(turn(5.0, 1.0, 0.0, 5.0)));
+    }
+    assert_eq!(works.0.server.state.word(), "degraded", "no prompt takes so long");
+    for (used, tells) in [
+        ([100.0, 0.0], "the GPU of spark-2 is at 0 %"),
+        ([100.0, 100.0], "tokens came before"),
+    ] {
+        let stuck = stops(used, false);
+        let ServingState::Degraded(why) = &stuck.0.server.state else {
+            panic!("{used:?}: {:?}, {:?}", stuck.0.server.state, stuck.doubt());
+        };
+        assert!(why.contains(tells), "{why}");
+    }
+}
+
+#[test]
+fn a_server_that_was_never_seen_to_give_a_token_is_not_proven_by_its_count_alone() {
+    let mut heard = Heard::new();
+    heard.scrape(0, Ok(streaming(20.0)));
+    assert_eq!(heard.0.server.state, ServingState::Ready);
+    assert!(unproven(&heard.0, heard.0.now.stamp) && look_on(&heard.0));
+    assert_eq!(heard.doubt(), None, "one has hardly looked");
+    for second in 1..=12 {
+        heard.scrape(second, Ok(streaming(20.0)));
+    }
+    assert!(unproven(&heard.0, heard.0.now.stamp) && !look_on(&heard.0));
+    let said =
+        "it has given tokens since its start, and none in the 12 s since this console looks, with 2 requests running";
+    assert_eq!(heard.doubt().as_deref(), Some(said));
+    heard.scrape(13, Ok(streaming(21.0)));
+    assert!(!unproven(&heard.0, heard.0.now.stamp) && heard.doubt().is_none());
+    // Nothing runs: nothing is owed.
+    let mut idle = Heard::new();
+    for second in 0..=12 {
+        idle.scrape(second, Ok(sample(AFTER)));
+    }
+    assert!(!unproven(&idle.0, idle.0.now.stamp) && !look_on(&idle.0));
 }
 
 #[test]

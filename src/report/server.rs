@@ -7,7 +7,7 @@ use crate::domain::serving::{Health, MetricsSample};
 use crate::measure::Quantile;
 use crate::measure::window::{NOT_EXPORTED, Quantiles};
 use crate::model::schedule::{HEALTH_EVERY, METRICS_EVERY, MODELS_EVERY};
-use crate::model::{State, doubt, listens_since, server_since, server_url, tunnel_line};
+use crate::model::{State, doubt, listens_since, prefill, server_since, server_url, tunnel_line};
 
 use super::reading::{Origin, Source, decimal, part, reading, seconds};
 
@@ -21,6 +21,7 @@ pub(super) fn server(state: &State, now: Now) -> Value {
         "state": view.state.word(),
         "why": state.server_why(),
         "doubt": doubt(state, at),
+        "prefill": prefill(state, at),
         "since_s": seconds(at, since.stamp),
         "only_known_since": since.found,
         "listens_for_s": listens_since(state).map(|since| seconds(at, since)),

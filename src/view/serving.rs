@@ -15,7 +15,7 @@ use crate::measure::window::LIVE;
 use crate::model::schedule::{HEALTH_EVERY, METRICS_EVERY};
 use crate::model::series::Series;
 use crate::model::state::ServingState;
-use crate::model::{doubt, server_url, tunnel_line};
+use crate::model::{doubt, prefill, server_url, tunnel_line};
 
 use super::Scene;
 use super::age::Age;
@@ -182,7 +182,9 @@ fn trouble<'a>(scene: &Scene<'a>, height: u16, width: u16) -> Vec<Row<'a>> {
             let why = known().or_else(|| state.server_why().map(Cow::into_owned));
             why.map(|why| (format!("! {why}"), look.warn()))
         }
-        ServingState::Ready => doubt(state, scene.now.stamp).map(|doubt| (format!("? {doubt}"), look.warn())),
+        ServingState::Ready => doubt(state, scene.now.stamp)
+            .map(|doubt| (format!("? {doubt}"), look.warn()))
+            .or_else(|| prefill(state, scene.now.stamp).map(|why| (format!("▸ {why}"), look.busy()))),
     };
     let Some((text, style)) = said else { return Vec::new() };
     // A ready server's other rows are of use all the same.

@@ -112,6 +112,20 @@ fn still(state: &mut State, seconds: u64) {
     flow.take(Some(&scrape), &scrape, ago(1).stamp);
 }
 
+/// A request has run for so long without a token, and its prefill goes on.
+fn prefills(state: &mut State, seconds: u64) {
+    let scrape = |percent| MetricsSample {
+        of: Some(MetricsOf::Vllm),
+        generation_tokens: Some(9.0),
+        running: Some(1.0),
+        kv_cache: Some(Percent(percent)),
+        ..MetricsSample::default()
+    };
+    let flow = &mut state.server.flow;
+    flow.take(None, &scrape(3.0), ago(seconds + 1).stamp);
+    flow.take(Some(&scrape(3.0)), &scrape(3.4), ago(1).stamp);
+}
+
 fn refused() -> LinkState {
     LinkState::Down {
         error: LinkError {
@@ -446,6 +460,10 @@ fn server() {
     broken.server.figures = Figures::absent("500: Internal Server Error");
     let mut doubtful = ready(example());
     still(&mut doubtful, 40);
+    let mut long = ready(example());
+    prefills(&mut long, 40);
+    let mut young = ready(example());
+    young.server.live = Duration::from_secs(3);
     let mut stale = ready(example());
     age_all(&mut stale, 42);
     snapshot(
@@ -460,6 +478,8 @@ fn server() {
             bare("no request for a while", quiet),
             bare("no metrics", broken),
             bare("nothing moves, and it may be a prefill", doubtful),
+            bare("no token for long, in a prefill", long),
+            bare("the rates cover three seconds yet", young),
             bare("degraded", degraded),
             bare("failed", failed),
             bare("failed, and it is known why", caused),

@@ -7,7 +7,7 @@ use crate::domain::Now;
 use crate::domain::link::{LinkError, LinkErrorKind, LinkState};
 use crate::domain::logs::{LogSource, Seeks};
 use crate::domain::problem::Problem;
-use crate::domain::serving::{Health, MetricsSample};
+use crate::domain::serving::{Health, MetricsOf, MetricsSample};
 use crate::domain::sign::{Sign, SignKind};
 use crate::domain::units::{Celsius, Percent, Watts};
 use crate::measure::Quantile;
@@ -251,6 +251,51 @@ fn how_long_is_told_of_states_that_last_and_of_no_other() {
         *seen = health.map_or_else(Reading::default, |health| Reading::known(health, state.now.stamp));
         assert_eq!(place(&state), format!("{at}{says}"));
     }
+}
+
+/// A ready server whose two requests got nothing in the seconds that one has looked.
+fn hangs(seconds: u64) -> State {
+    let mut state = all_up(false);
+    let scrape = MetricsSample {
+        of: Some(MetricsOf::Vllm),
+        generation_tokens: Some(20.0),
+        running: Some(2.0),
+        ..MetricsSample::default()
+    };
+    let (server, now) = (&mut state.server, Stamp(seconds * 1000));
+    server.state = ServingState::Ready;
+    server.flow.take(None, &scrape, Stamp(0));
+    server.flow.take(Some(&scrape), &scrape, now);
+    server.generation = Reading::known(0.0, now);
+    server.live = Duration::from_secs(seconds.min(10));
+    state.observed.server.metrics = Reading::known(scrape, now);
+    state.now.stamp = now;
+    state
+}
+
+#[test]
+fn a_ready_server_whose_requests_get_nothing_is_not_called_proven() {
+    for seconds in [1, 12] {
+        let state = hangs(seconds);
+        assert_eq!(model::look_on(&state), seconds < 10);
+        assert_eq!(verdict(&state), Exit::NotServing);
+        assert!(
+            text(&state).contains("  server is ready, which is not proven now\n"),
+            "{}",
+            text(&state)
+        );
+    }
+    let line = "0.0 tok/s generated over 10 s, 2 running, it has given tokens since its start, and none in the 12 s since this console looks, with 2 requests running";
+    assert_eq!(serving(&hangs(12)).as_deref(), Some(line));
+    let mut flows = hangs(12);
+    let before = flows.observed.server.metrics.value().cloned().unwrap();
+    let sample = MetricsSample {
+        generation_tokens: Some(21.0),
+        ..before.clone()
+    };
+    flows.server.flow.take(Some(&before), &sample, flows.now.stamp);
+    assert_eq!(verdict(&flows), Exit::Done);
+    assert!(text(&flows).contains("  server is ready\n"));
 }
 
 fn facts_of(state: &State) -> GpuFacts {

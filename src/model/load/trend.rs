@@ -1,5 +1,6 @@
 //! What moves on a node: memory that grows, reads, a download, a GPU that works. A load whose engine is silent shows itself in these.
 
+mod busy;
 mod one;
 #[cfg(test)]
 mod tests;
@@ -14,6 +15,7 @@ use crate::domain::memory::MemoryFacts;
 use crate::domain::units::Bytes;
 use crate::domain::{Stamp, cadence};
 
+pub use busy::Busy;
 use one::Trend;
 
 /// Time over which growth is looked at. A minute evens out shards that come one at a time; two looks at a folder are further apart and are compared as

@@ -112,3 +112,67 @@ fn memory_that_falls_and_comes_back_is_no_progress_of_a_load() {
         "another load begins from where it is"
     );
 }
+
+#[test]
+fn what_gpus_did_since_a_moment_is_work_a_wait_nothing_or_not_known() {
+    use crate::domain::gpu::Gpu;
+    use crate::domain::units::{Percent, Watts};
+    let told = |looks: &[(u8, f32)], since: u64| {
+        let mut trends = Trends::default();
+        let mut now = Stamp(0);
+        for (turn, (used, watts)) in (0..).zip(looks) {
+            now = Stamp(turn * 2000);
+            let gpu = Gpu {
+                utilization: Some(Percent(f32::from(*used))),
+                power: Some(Watts(*watts)),
+                ..Gpu::default()
+            };
+            let facts = GpuFacts {
+                gpus: vec![gpu],
+                ..GpuFacts::default()
+            };
+            trends.gpus(&facts, now);
+        }
+        trends.busy(Stamp(since), now)
+    };
+    let said = |busy, text: &str| Some((busy, text.to_owned()));
+    // Five looks at a stream, and then eight at what comes after it.
+    let then = |looks: [(u8, f32); 8]| {
+        [
+            &[(92, 44.0), (70, 38.0), (93, 45.0), (80, 41.0), (92, 44.0)],
+            &looks[..],
+        ]
+        .concat()
+    };
+    let spin = then([(100, 31.0); 8]);
+    assert_eq!(told(&spin, 8000), said(Busy::Even, "at 100 %, 31 W"));
+    assert_eq!(
+        told(&spin, 0),
+        said(Busy::Works, "at 100 %, 31 W"),
+        "the stream before it is in that time"
+    );
+    let idle = then([
+        (0, 9.0),
+        (1, 11.0),
+        (0, 9.0),
+        (0, 9.0),
+        (0, 9.0),
+        (0, 9.0),
+        (0, 9.0),
+        (0, 9.0),
+    ]);
+    assert_eq!(told(&idle, 8000), said(Busy::Idle, "at 0 %, 9 W"));
+    let works = then([
+        (96, 61.0),
+        (96, 52.0),
+        (96, 60.0),
+        (96, 53.0),
+        (96, 62.0),
+        (96, 50.0),
+        (96, 60.0),
+        (95, 58.0),
+    ]);
+    assert_eq!(told(&works, 8000), said(Busy::Works, "at 95 %, 58 W"));
+    assert_eq!(told(&works, 18_000), None, "three looks say nothing");
+    assert_eq!(told(&[], 0), None);
+}
