@@ -7,7 +7,7 @@ mod same;
 #[path = "causes/told.rs"]
 mod told;
 
-use bringup::diagnose::{Confidence, Kind};
+use bringup::diagnose::{Cause, Confidence, Kind};
 use bringup::domain::container::ContainerState;
 use bringup::domain::event::{EventKind, Facts};
 use bringup::domain::link::LinkState;
@@ -417,6 +417,26 @@ fn a_node_that_answers_again_is_no_cause_any_more_unless_something_came_of_it() 
     assert_eq!(causes[0].rule.as_deref(), Some("node-not-answering"));
     assert!(causes[0].over.is_some());
     assert_eq!(causes[0].echoes.len(), 1);
+}
+
+#[test]
+fn a_node_that_answered_again_is_no_cause_where_another_that_does_not_explains_it() {
+    let mut told = Told::new();
+    told.up();
+    let silent = |since: u64| EventKind::Link(LinkState::Silent { since: Stamp(since) });
+    told.at(20_000, HEAD, silent(12_000));
+    told.at(25_000, HEAD, EventKind::Link(LinkState::Up));
+    told.at(40_000, WORKER, silent(36_000));
+    told.line(HEAD, 104, NODE_LOST);
+    told.line(HEAD, 105, WORKER_DIED);
+    let rule = |c: &Cause| (c.rule.clone().unwrap_or_default(), c.node, c.echoes.len());
+    let not_answering = |node, echoes| ("node-not-answering".to_owned(), Some(node), echoes);
+    let seen: Vec<_> = told.causes().iter().map(rule).collect();
+    assert_eq!(seen, [not_answering(WORKER, 2)]);
+    // That it is back later takes nothing from that.
+    told.at(200_000, WORKER, EventKind::Link(LinkState::Up));
+    let seen: Vec<_> = told.causes().iter().map(rule).collect();
+    assert_eq!(seen, [not_answering(WORKER, 2)]);
 }
 
 #[test]

@@ -216,6 +216,11 @@ impl<'a> Group<'a> {
         }
     }
 
+    /// Whether it was over when another began, as far as is known of that.
+    fn over_before(&self, other: &Self) -> bool {
+        self.over().is_some_and(|over| over < other.moment.from)
+    }
+
     fn order(&self, other: &Self) -> Order {
         if self.node == other.node && self.origin == Origin::Log && other.origin == Origin::Log {
             return if self.seq < other.seq {
@@ -281,7 +286,10 @@ fn parents(groups: &[Group<'_>]) -> Vec<Option<usize>> {
             }
             let follows =
                 |(j, other): &(usize, &Group<'_>)| *j != i && may(own, other, *j < i) && root(&parents, *j) != i;
-            let parent = groups.iter().enumerate().find(follows).map(|(j, _)| j);
+            let mut known = groups.iter().enumerate().filter(follows);
+            // What was over by then may have left something behind: where nothing that was so then explains it.
+            let standing = known.clone().find(|(_, other)| !other.over_before(own));
+            let parent = standing.or_else(|| known.next()).map(|(j, _)| j);
             if let Some(slot) = parents.get_mut(i) {
                 *slot = parent;
             }
