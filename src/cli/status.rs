@@ -444,13 +444,16 @@ fn serving(state: &State) -> Option<String> {
         figures.itl.value().map(|q| times("ITL", "token", q)),
     ];
     let lately: Vec<String> = lately.into_iter().flatten().collect();
+    let over = server
+        .live_text()
+        .map_or_else(String::new, |span| format!(" over {span}"));
     let span = figures.span.as_secs();
     let lately = (!lately.is_empty()).then(|| format!("in the last {span} s {}", lately.join(", ")));
     let parts = [
         server
             .generation
             .value()
-            .map(|rate| format!("{rate:.1} tok/s generated{}", over(server.live))),
+            .map(|rate| format!("{rate:.1} tok/s generated{over}")),
         lately,
         sample.running.map(|n| format!("{n:.0} running")),
         sample.waiting.map(|n| format!("{n:.0} waiting")),
@@ -460,14 +463,6 @@ fn serving(state: &State) -> Option<String> {
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     (!parts.is_empty()).then(|| parts.join(", "))
-}
-
-/// The time that a rate covers, where that is known.
-fn over(span: Duration) -> String {
-    if span.is_zero() {
-        return String::new();
-    }
-    format!(" over {}", human(span))
 }
 
 /// Why what a node would tell is not known now.

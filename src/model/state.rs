@@ -305,6 +305,15 @@ pub struct ServerView {
     pub(super) counted: Option<Stamp>,
 }
 
+impl ServerView {
+    /// The time that the rates of now cover, `10 s`, in whole seconds: scrapes a second apart come a little earlier or later. `None` where there is none.
+    #[must_use]
+    pub fn live_text(&self) -> Option<String> {
+        let seconds = self.live.as_secs_f64().round().max(1.0);
+        (!self.live.is_zero()).then(|| format!("{seconds} s"))
+    }
+}
+
 /// Where the model server stands.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]

@@ -282,10 +282,10 @@ fn rates<'a>(scene: &Scene<'a>) -> Row<'a> {
 /// Adds the time that the rates of now cover.
 fn over(scene: &Scene<'_>, row: &mut Row<'_>) {
     let server = &scene.state.server;
-    if server.generation.value().is_some() && !server.live.is_zero() {
+    if let Some(span) = server.live_text().filter(|_| server.generation.value().is_some()) {
         // Of a rate of one step or two that is the most to know.
         let rank = if server.live < LIVE { 1 } else { 4 };
-        row.put(rank, format!("over {}", seconds(server.live)), scene.look.dim());
+        row.put(rank, format!("over {span}"), scene.look.dim());
     }
 }
 

@@ -204,6 +204,10 @@ fn what_the_server_does_is_one_line_and_what_is_old_is_left_out() {
     state.server.figures.span = std::time::Duration::from_secs(60);
     let line = "27.1 tok/s generated, in the last 60 s TTFT p50 132 ms p95 >80.00 s, 2 running";
     assert_eq!(serving(&state).as_deref(), Some(line));
+    state.server.live = Duration::from_millis(998);
+    let over = serving(&state).unwrap_or_default();
+    assert!(over.starts_with("27.1 tok/s generated over 1 s, in the last"), "{over}");
+    state.server.live = Duration::ZERO;
     for (count, of) in [(1.0, "1 request"), (4.0, "4 requests")] {
         state.server.figures.ttft = Reading::known(Quantiles { p50, p95, count }, at);
         let line = format!("27.1 tok/s generated, in the last 60 s TTFT p50 132 ms of {of}, 2 running");
