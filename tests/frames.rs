@@ -18,6 +18,8 @@ mod runs;
 mod screens;
 #[path = "frames/shot.rs"]
 mod shot;
+#[path = "frames/silence.rs"]
+mod silence;
 #[path = "frames/sizes.rs"]
 mod sizes;
 #[path = "frames/small.rs"]

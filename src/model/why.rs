@@ -8,6 +8,7 @@ use crate::domain::serving::{Health, NoToken};
 use crate::domain::{NodeId, Reading, Stamp, When};
 
 use super::given_up;
+use super::ray::members::silent;
 use super::schedule::HEALTH_EVERY;
 use super::server::PORT_REFUSES;
 use super::state::{LastError, ServingState, State};
@@ -130,6 +131,37 @@ pub fn lost_since(state: &State, node: NodeId) -> Option<When> {
         LinkState::Down { since, .. } => Some(last.map_or(When::found(*since), |l| l.since)),
         // Where it is tried again, nothing says yet that it answers.
         LinkState::Idle | LinkState::Connecting | LinkState::Asking => last.map(|l| l.since),
+    }
+}
+
+/// Whether a node tells now what is known of it: it is connected, and its readings go on.
+#[must_use]
+pub fn tells(state: &State, node: NodeId) -> bool {
+    connected(state, node) && silent(state, node).is_none()
+}
+
+/// Whether a node is connected and has given a sign of life just now.
+#[must_use]
+pub fn connected(state: &State, node: NodeId) -> bool {
+    state.observed.node(node).is_some_and(|seen| seen.link == LinkState::Up)
+}
+
+/// Up to when what the readings of a node tell is known to be so: now while it tells, else its last sign of life. What goes on by itself is counted up to
+/// then.
+#[must_use]
+pub fn told_until(state: &State, node: NodeId, now: Stamp) -> Stamp {
+    let read = || state.observed.node(node)?.memory.at();
+    let last = || silent(state, node).map(|silent| silent.since.stamp).or_else(read);
+    if tells(state, node) { None } else { last() }.map_or(now, |at| at.min(now))
+}
+
+/// The same of what comes by streams of their own, such as a log: they go on while the connection does, also where the readings stand still.
+#[must_use]
+pub fn heard_until(state: &State, node: NodeId, now: Stamp) -> Stamp {
+    if connected(state, node) {
+        now
+    } else {
+        told_until(state, node, now)
     }
 }
 

@@ -8,19 +8,19 @@ use crate::model::state::NodeView;
 
 use super::reading::{Fields, at_least, seconds, sure};
 
-/// The log of a node.
-pub(super) fn log(view: &NodeView, at: Stamp) -> Value {
+/// The log of a node, which was heard last at `heard`.
+pub(super) fn log(view: &NodeView, at: Stamp, heard: Stamp) -> Value {
     json!({
         "lines": view.log.lines(),
         "dropped": view.log.dropped,
         "lost_bytes": view.log.flow.lost,
         "older_not_read": view.log.flow.older.map(|_| true),
         "older_bytes": view.log.flow.older.and_then(older_bytes),
-        "seeking_s": view.log.flow.seeks.map(|seeks| seconds(at, seeks.since)),
-        "behind_s": view.log.flow.behind.map(|since| seconds(at, since)),
+        "seeking_s": view.log.flow.seeks.map(|seeks| seconds(heard, seeks.since)),
+        "behind_s": view.log.flow.behind.map(|since| seconds(heard, since)),
         "age_s": view.log.at.and_then(|t| sure(at, t)),
         "age_at_least_s": view.log.at.and_then(|t| at_least(at, t)),
-        "source": view.log.source.as_ref().map(|(source, since)| from(source, seconds(at, *since), view.log.found)),
+        "source": view.log.source.as_ref().map(|(source, since)| from(source, seconds(heard, *since), view.log.found)),
         "ended": view.ended.as_ref().map(|(end, seen)| ended(end, seconds(at, *seen))),
     })
 }

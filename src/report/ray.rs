@@ -4,10 +4,11 @@ use serde_json::{Value, json};
 
 use crate::domain::ray::{RayFacts, RayNode, RayStatus, RayVia};
 use crate::domain::{Now, Stamp};
-use crate::model::State;
+use crate::model::ray::SourceFailure;
 use crate::model::ray::members::{self, Member, Since, Wait};
 use crate::model::ray::ranks::{self, Rank};
 use crate::model::schedule::{RAY_EVERY, ray_every};
+use crate::model::{State, connected};
 
 use super::reading::{Origin, Source, explained, reading, seconds};
 
@@ -171,13 +172,16 @@ fn expected(state: &State, now: Now) -> Vec<Value> {
 }
 
 fn sources(state: &State, now: Stamp) -> Vec<Value> {
+    // A head that is out of sight is not asked: it was so when it failed last.
+    let asked = connected(state, state.config.head());
+    let until = |f: &SourceFailure| if asked { now } else { f.last };
     let one = |via| {
         let source = state.ray.source(via);
         let failure = source.failure.as_ref();
         let said = json!({
             "via": via,
             "answered_age_s": source.answered.map(|at| seconds(now, at)),
-            "fails": failure.map(|f| json!({ "why": f.why, "for_s": seconds(now, f.since), "tries": f.tries })),
+            "fails": failure.map(|f| json!({ "why": f.why, "for_s": seconds(until(f), f.since), "tries": f.tries })),
         });
         explained(said, |key| match key {
             "fails" => "it does not fail, or was not asked".to_owned(),

@@ -6,9 +6,9 @@ use crate::domain::event::Subject;
 use crate::domain::link::LinkState;
 use crate::domain::time::millis;
 use crate::domain::{NodeId, Now, Stamp, Wall};
-use crate::model::State;
 use crate::model::schedule::every;
 use crate::model::state::LastError;
+use crate::model::{State, heard_until, told_until};
 
 use super::SCHEMA;
 use super::causes::{causes, timestamp as at_wall};
@@ -106,7 +106,7 @@ fn node_json(state: &State, id: NodeId, now: Now) -> Option<Value> {
         state.observed.node(id)?,
         state.nodes.get(id.index())?,
     );
-    let at = now.stamp;
+    let (at, told) = (now.stamp, told_until(state, id, now.stamp));
     let mut value = json!({
         "name": node.name,
         "role": node.role,
@@ -116,9 +116,9 @@ fn node_json(state: &State, id: NodeId, now: Now) -> Option<Value> {
         "login": if node.relayed { "jump" } else { "own" },
         "link": link_json(&seen.link, view.last_error.as_ref(), now),
         "clock": clock(state, id, now),
-        "unread": view.unread.iter().map(|(what, u)| json!({ "what": what, "why": u.why, "for_s": seconds(at, u.since) })).collect::<Vec<_>>(),
+        "unread": view.unread.iter().map(|(what, u)| json!({ "what": what, "why": u.why, "for_s": seconds(told, u.since) })).collect::<Vec<_>>(),
         "load": load::node(state, id, view, now),
-        "log": log::log(view, at),
+        "log": log::log(view, at, heard_until(state, id, at)),
         "restarts_lately": view.restarts.lately(at),
         "problems": view.problems,
     });

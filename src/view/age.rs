@@ -35,11 +35,19 @@ impl Age {
         }
     }
 
-    /// What is added to a duration that grows by itself since it was read: nothing once the reading is stale, for nobody knows whether it goes on.
-    pub(super) fn of_what_goes_on(self) -> Duration {
+    /// The same of a reading whose source tells nothing any more: nobody knows whether it is so now, however young it is.
+    pub(super) fn while_told(self, tells: bool) -> Self {
         match self {
-            Self::Fresh(d) | Self::Late(d) => d,
-            Self::None | Self::Stale(_) => Duration::ZERO,
+            Self::Fresh(d) | Self::Late(d) if !tells => Self::Stale(d),
+            Self::None | Self::Fresh(_) | Self::Late(_) | Self::Stale(_) => self,
+        }
+    }
+
+    /// What is added to a duration that grows by itself since it was read; `None` where nobody knows whether it goes on.
+    pub(super) fn of_what_goes_on(self) -> Option<Duration> {
+        match self {
+            Self::Fresh(d) | Self::Late(d) => Some(d),
+            Self::None | Self::Stale(_) => None,
         }
     }
 

@@ -56,7 +56,16 @@ pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Rect, regio
 fn age(scene: &Scene<'_>) -> Age {
     let ray = &scene.state.observed.ray;
     let via = ray.value().map_or(RayVia::Dashboard, |r| r.via);
-    Age::of(ray, ray_every(via), scene.now.stamp)
+    let current = members::current(scene.state, scene.now.stamp);
+    Age::of(ray, ray_every(via), scene.now.stamp).while_told(current)
+}
+
+/// A word for how something is, and for how it was where nobody knows whether it still is.
+fn tense(age: Age, now: &str, then: &str) -> String {
+    match age {
+        Age::Stale(_) => then.to_owned(),
+        Age::None | Age::Fresh(_) | Age::Late(_) => now.to_owned(),
+    }
 }
 
 fn title<'a>(scene: &Scene<'a>) -> Row<'a> {
@@ -175,7 +184,7 @@ fn expected<'a>(scene: &Scene<'a>, member: &Member<'a>, rows: &mut Vec<Line<'a>>
                     row.put(0, text, look.bad());
                 }
                 None => {
-                    row.put(2, "alive", age.tone(look, look.good()));
+                    row.put(2, tense(age, "alive", "was alive"), age.tone(look, look.good()));
                     alive_for(scene, n, &mut row);
                 }
             }
@@ -202,7 +211,8 @@ fn expected<'a>(scene: &Scene<'a>, member: &Member<'a>, rows: &mut Vec<Line<'a>>
         Standing::Dead(n) => {
             row.put(3, address, age.tone(look, look.text()));
             let ago = members::since(scene.state, n, scene.now).map(lasts).unwrap_or_default();
-            row.put(0, format!("dead{ago}"), age.tone(look, look.bad()));
+            let word = tense(age, "dead", "was dead");
+            row.put(0, format!("{word}{ago}"), age.tone(look, look.bad()));
             row.put(2, n.message.as_deref().unwrap_or("Ray does not say why"), look.dim());
             earlier(scene, member.earlier, &mut row);
         }
@@ -279,11 +289,12 @@ fn lasts(since: Since) -> String {
 
 /// What waits for resources.
 fn waits<'a>(scene: &Scene<'a>, ray: &RayFacts, rows: &mut Vec<Line<'a>>) {
-    let look = scene.look;
+    let (look, age) = (scene.look, age(scene));
     for wait in members::waits(scene.state, scene.now) {
         let since = wait.since.map(lasts).unwrap_or_default();
-        let text = format!("waits{since}: {}", wait.group.wants());
-        rows.push((false, note(text, look.warn())));
+        let word = tense(age, "waits", "waited");
+        let text = format!("{word}{since}: {}", wait.group.wants());
+        rows.push((false, note(text, age.tone(look, look.warn()))));
         if let Some(address) = wait.nowhere.first() {
             let text = format!("no alive node is {address}: VLLM_HOST_IP differs");
             rows.push((false, note(text, look.bad())));

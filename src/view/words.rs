@@ -58,6 +58,11 @@ pub(super) fn ago(when: When, now: Stamp) -> String {
     if when.found { format!("over {age}") } else { age }
 }
 
+/// What is added to a duration that is counted up to when its source was seen last, where it is not seen now.
+pub(super) fn last_seen(seen: bool) -> &'static str {
+    if seen { "" } else { " when last seen" }
+}
+
 /// `12:31:07` at an offset from UTC in seconds.
 pub(super) fn clock(wall: Wall, utc_offset: i32) -> String {
     let s = i64::try_from(wall.0 / 1000).unwrap_or(0) + i64::from(utc_offset);

@@ -8,10 +8,10 @@ use crate::domain::count::{amount, things};
 use crate::domain::event::Subject;
 use crate::domain::link::LinkState;
 use crate::domain::ray::{PlacementGroup, RayFacts, RayNode};
-use crate::domain::time::human;
-use crate::domain::{NodeId, Now, Stamp, When};
-use crate::model::schedule::every;
-use crate::model::{State, lost_since};
+use crate::domain::time::{human, millis};
+use crate::domain::{NodeId, Now, Stamp, Wall, When};
+use crate::model::schedule::{RAY_EVERY, every, ray_every};
+use crate::model::{State, connected, lost_since};
 use crate::plan::stray_of;
 
 /// A node of the config in Ray.
@@ -299,9 +299,28 @@ pub struct Since {
     pub by_ray: bool,
 }
 
-/// Since when a node of Ray is as it is.
+/// Whether what is known of the membership is so now: its last reading is young, and the head, through which it comes, is connected.
+#[must_use]
+pub fn current(state: &State, now: Stamp) -> bool {
+    let ray = &state.observed.ray;
+    let every = ray.value().map_or(RAY_EVERY, |facts| ray_every(facts.via));
+    connected(state, state.config.head()) && !ray.stale(now, every)
+}
+
+/// Up to when the membership is known to be as it is: now, or when it was read where nobody can tell what it is now.
+fn until(state: &State, now: Now) -> Now {
+    let age = state.observed.ray.age(now.stamp).filter(|_| !current(state, now.stamp));
+    let age = millis(age.unwrap_or_default());
+    Now {
+        stamp: Stamp(now.stamp.0.saturating_sub(age)),
+        wall: Wall(now.wall.0.saturating_sub(age)),
+    }
+}
+
+/// Since when a node of Ray is as it is, counted up to when that was read where it is not known to be so now.
 #[must_use]
 pub fn since(state: &State, node: &RayNode, now: Now) -> Option<Since> {
+    let now = until(state, now);
     let told = if node.alive { node.started_ms } else { node.ended_ms };
     by_ray(told, now).or_else(|| Some(by_console(state.ray.life(&node.id)?.since, now)))
 }
@@ -330,12 +349,13 @@ pub struct Wait<'a> {
     pub nowhere: Vec<&'a str>,
 }
 
-/// Placement groups that wait.
+/// Placement groups that wait, or did when they were read last.
 #[must_use]
 pub fn waits(state: &State, now: Now) -> Vec<Wait<'_>> {
     let Some(ray) = state.observed.ray.value() else {
         return Vec::new();
     };
+    let now = until(state, now);
     fn wait<'a>(state: &State, ray: &RayFacts, group: &'a PlacementGroup, now: Now) -> Wait<'a> {
         let seen = || Some(by_console(state.ray.waits_since(&group.id)?, now));
         Wait {

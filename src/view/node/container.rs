@@ -9,6 +9,7 @@ use crate::domain::container::{Container, ContainerState};
 use crate::domain::event::Subject;
 use crate::domain::load::{Stage, Transport};
 use crate::model::schedule::every;
+use crate::model::{tells, told_until};
 use crate::view::Scene;
 use crate::view::age::Age;
 use crate::view::look::Look;
@@ -31,11 +32,7 @@ pub(super) fn add<'a>(scene: &Scene<'a>, id: NodeId, row: &mut Row<'a>, dense: b
         row.put(0, if dense { format!("container {text}") } else { text }, look.dim());
         return;
     }
-    let age = Age::of(
-        &seen.containers,
-        every(scene.state, id, Subject::Containers),
-        scene.now.stamp,
-    );
+    let age = age(scene, id);
     let Some(container) = standing::container(scene.state, id) else {
         let text = if dense {
             format!("no {name}")
@@ -61,7 +58,7 @@ pub(super) fn add<'a>(scene: &Scene<'a>, id: NodeId, row: &mut Row<'a>, dense: b
         return;
     };
     row.put(if dense { 5 } else { 2 }, name.as_str(), age.tone(look, look.text()));
-    let (text, style) = state(look, container, age);
+    let (text, style) = state(look, container, age, if dense { RAN_DENSE } else { RAN });
     row.put(1, text, age.tone(look, style));
     let end = scene.state.nodes.get(id.index()).and_then(|n| n.ended.as_ref());
     if let Some(memory) = end
@@ -79,7 +76,7 @@ pub(super) fn add<'a>(scene: &Scene<'a>, id: NodeId, row: &mut Row<'a>, dense: b
             .state
             .nodes
             .get(id.index())
-            .map_or(0, |n| n.restarts.lately(scene.now.stamp));
+            .map_or(0, |n| n.restarts.lately(told_until(scene.state, id, scene.now.stamp)));
         let rate = if lately > 0 {
             format!(", {lately} of them in 10m")
         } else {
@@ -100,28 +97,53 @@ pub(super) fn word(scene: &Scene<'_>, id: NodeId) -> (String, Style) {
     let Some(seen) = scene.state.observed.node(id) else {
         return (NOTHING.to_owned(), look.dim());
     };
-    let age = Age::of(
-        &seen.containers,
-        every(scene.state, id, Subject::Containers),
-        scene.now.stamp,
-    );
+    let age = age(scene, id);
     let (text, style) = match (seen.containers.value(), standing::container(scene.state, id)) {
         (None, _) => (NOTHING.to_owned(), look.dim()),
         (Some(_), None) => ("no container".to_owned(), look.dim()),
-        (Some(_), Some(container)) => state(look, container, age),
+        (Some(_), Some(container)) => state(look, container, age, RAN_COLUMN),
     };
     (text, age.tone(look, style))
 }
 
-fn state(look: &Look, container: &Container, age: Age) -> (String, Style) {
+/// How old what is known of a node's containers is; of a node that does not tell it is not known to be so now.
+pub(in crate::view) fn age(scene: &Scene<'_>, id: NodeId) -> Age {
+    let Some(seen) = scene.state.observed.node(id) else {
+        return Age::None;
+    };
+    let period = every(scene.state, id, Subject::Containers);
+    Age::of(&seen.containers, period, scene.now.stamp).while_told(tells(scene.state, id))
+}
+
+/// The words around how long a container had run when it was seen last, as there is room for them.
+pub(in crate::view) type Ran = (&'static str, &'static str);
+
+/// In a row of its own.
+pub(in crate::view) const RAN: Ran = ("ran", " when last seen");
+
+/// Beside the age of the readings, or under the line that says how long the node is silent.
+const RAN_DENSE: Ran = ("ran", "");
+
+/// In a table's column.
+const RAN_COLUMN: Ran = ("last ran", "");
+
+/// How long a container has run. Where nobody knows whether it still does, how long it had when that was seen last.
+pub(in crate::view) fn runs(up: Option<Duration>, age: Age, (ran, then): Ran) -> String {
+    let goes_on = age.of_what_goes_on();
+    let up = up.map(|up| up.saturating_add(goes_on.unwrap_or_default()));
+    let long = up.map(|up| format!(" {}", seconds(up))).unwrap_or_default();
+    match goes_on {
+        Some(_) => format!("runs{long}"),
+        None => format!("{ran}{long}{then}"),
+    }
+}
+
+fn state(look: &Look, container: &Container, age: Age, ran: Ran) -> (String, Style) {
     match &container.state {
-        ContainerState::Running => match container.up_seconds {
-            Some(s) => {
-                let up = Duration::from_secs(s).saturating_add(age.of_what_goes_on());
-                (format!("runs {}", seconds(up)), look.good())
-            }
-            None => ("runs".to_owned(), look.good()),
-        },
+        ContainerState::Running => {
+            let up = container.up_seconds.map(Duration::from_secs);
+            (runs(up, age, ran), look.good())
+        }
         ContainerState::Created => ("made, not started".to_owned(), look.busy()),
         ContainerState::Paused => ("paused".to_owned(), look.warn()),
         ContainerState::Restarting => ("restarting".to_owned(), look.warn()),

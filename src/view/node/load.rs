@@ -3,13 +3,12 @@
 use ratatui::style::Style;
 
 use crate::domain::NodeId;
-use crate::domain::link::LinkState;
 use crate::domain::load::Stage;
 use crate::model::load::eta::{self, Basis};
 use crate::model::load::verdict::{Judgement, Verdict};
 use crate::model::loading::{self, Part, ToldBy};
-use crate::model::lost_since;
 use crate::model::state::ServingState;
+use crate::model::{connected, lost_since};
 use crate::view::Scene;
 use crate::view::look::Look;
 use crate::view::widgets::row::Row;
@@ -27,12 +26,7 @@ pub(super) fn rows<'a>(scene: &Scene<'a>, id: NodeId, dense: bool) -> Vec<Row<'a
         row.put(0, text, style);
         return vec![row];
     };
-    // What this row is read from: the node's own log, else the head's.
-    let from = match part.told_by {
-        ToldBy::OwnLog | ToldBy::Outside => id,
-        ToldBy::HeadLog | ToldBy::Inferred => scene.state.config.head(),
-    };
-    if !reached(scene, from) {
+    if let Some(from) = out_of_sight(scene, &part, id) {
         last_seen(scene, &part, from, &mut row);
         return vec![row];
     }
@@ -184,16 +178,19 @@ pub(in crate::view) fn tone(look: &Look, verdict: &Verdict) -> Style {
     }
 }
 
-/// Whether a node says now what it says.
-pub(super) fn reached(scene: &Scene<'_>, id: NodeId) -> bool {
-    scene.state.observed.node(id).is_some_and(|n| match n.link {
-        LinkState::Up => true,
-        LinkState::Idle
-        | LinkState::Connecting
-        | LinkState::Asking
-        | LinkState::Silent { .. }
-        | LinkState::Down { .. } => false,
-    })
+/// The node that a part of the load is known from and that does not say now what it said: the one whose log tells of it, else the one on which it was inferred.
+pub(super) fn out_of_sight(scene: &Scene<'_>, part: &Part, id: NodeId) -> Option<NodeId> {
+    let head = scene.state.config.head();
+    let guess = part.share.is_some_and(|(_, guess)| guess);
+    let (log, moves) = match part.told_by {
+        ToldBy::OwnLog | ToldBy::Outside => (id, None),
+        ToldBy::HeadLog => (head, guess.then_some(id)),
+        ToldBy::Inferred => (head, Some(id)),
+    };
+    [Some(log), moves]
+        .into_iter()
+        .flatten()
+        .find(|from| !connected(scene.state, *from))
 }
 
 /// A load whose node is out of sight: what was known last, as old as it is. Nobody knows how far it is now, so there is no bar and no time left.
@@ -243,7 +240,9 @@ pub(in crate::view) fn whole<'a>(scene: &Scene<'a>, row: &mut Row<'a>) {
         row.put(2, "starting", look.busy());
         return;
     };
+    let seen = out_of_sight(scene, &part, state.config.head()).is_none();
     match part.bar {
+        _ if !seen => row.put(2, format!("last seen: {}", figures(&part)), look.stale()),
         Some(bar) => row.put(2, format!("{} {}/{}", part.word(), bar.done, bar.total), look.text()),
         None => {
             let took = part
@@ -252,7 +251,7 @@ pub(in crate::view) fn whole<'a>(scene: &Scene<'a>, row: &mut Row<'a>) {
             row.put(2, format!("{}{took}", part.word()), look.text())
         }
     };
-    if let Some((share, _)) = part.share {
+    if let Some((share, _)) = part.share.filter(|_| seen) {
         row.bar(4, share, look.bar(), (6, 16));
     }
     let judged = loading::judge(state, None, now);

@@ -9,17 +9,18 @@ use ratatui::text::Span;
 use crate::config::types::LogPlace;
 use crate::domain::logs::{LogChoice, LogSource, Older, Wanted};
 use crate::domain::units::Bytes;
-use crate::domain::{NodeId, Stamp};
+use crate::domain::{NodeId, Stamp, When};
 use crate::log::{self, Line, Window};
 use crate::model::logs::silent_since;
 use crate::model::state::LogMeta;
+use crate::model::{connected, heard_until};
 use crate::view::Scene;
 use crate::view::canvas::Canvas;
 use crate::view::look::Look;
 use crate::view::regions::LogRegion;
 use crate::view::widgets::row::Row;
 use crate::view::widgets::wrap::wrap_spans;
-use crate::view::words::{ago, count, seconds, things};
+use crate::view::words::{ago, count, last_seen, seconds, things};
 
 /// Rows that one line takes in a pane; a longer one is whole when the pane is zoomed.
 const BROKEN: usize = 3;
@@ -48,12 +49,11 @@ pub(super) fn foot<'a>(scene: &Scene<'a>, id: NodeId) -> Row<'a> {
         ),
     };
     if let Some(since) = log.flow.behind {
-        let since = seconds(scene.now.stamp.since(since));
-        row.put(1, format!("behind for {since}"), look.warn());
+        row.put(1, format!("behind for {}", long(scene, id, since)), look.warn());
         row.put(5, "the rest waits on the node", look.dim());
     }
     if let Some(seeks) = log.flow.seeks.filter(|seeks| seeks.again) {
-        let since = seconds(scene.now.stamp.since(seeks.since));
+        let since = long(scene, id, seeks.since);
         row.put(1, format!("waits {since} for Docker to find its place"), look.warn());
     }
     if log.flow.lost > 0 {
@@ -68,11 +68,11 @@ pub(super) fn foot<'a>(scene: &Scene<'a>, id: NodeId) -> Row<'a> {
         Some((LogSource::Follows { what, of }, _)) => (format!("{what}, the newest of {of}"), look.dim()),
         Some((LogSource::Nothing { wanted }, _)) => {
             // What is looked for may be long, and that it is gone is the news.
-            row.put(1, format!("no container {}", lasts(scene, log)), look.warn());
+            row.put(1, format!("no container {}", lasts(scene, id, log)), look.warn());
             (format!("looks for a {wanted}"), look.warn())
         }
         Some((LogSource::Absent { what, why, .. }, _)) => {
-            row.put(1, format!("no log {}", lasts(scene, log)), look.warn());
+            row.put(1, format!("no log {}", lasts(scene, id, log)), look.warn());
             (format!("{what}: {why}"), look.warn())
         }
         Some((LogSource::Ray { container }, _)) => (ray(scene, container), look.warn()),
@@ -92,10 +92,15 @@ pub(super) fn foot<'a>(scene: &Scene<'a>, id: NodeId) -> Row<'a> {
 }
 
 /// How long there has been nothing to read.
-fn lasts(scene: &Scene<'_>, log: &LogMeta) -> String {
-    log.source_since()
-        .map(|since| since.lasts(scene.now.stamp))
-        .unwrap_or_default()
+fn lasts(scene: &Scene<'_>, id: NodeId, log: &LogMeta) -> String {
+    let until = heard_until(scene.state, id, scene.now.stamp);
+    let lasts = |since: When| format!("{}{}", since.lasts(until), last_seen(connected(scene.state, id)));
+    log.source_since().map(lasts).unwrap_or_default()
+}
+
+/// How long something of a log has been so, up to when its node was heard last.
+fn long(scene: &Scene<'_>, id: NodeId, since: Stamp) -> String {
+    seconds(heard_until(scene.state, id, scene.now.stamp).since(since))
 }
 
 /// Where it will be read, before it is.
@@ -288,17 +293,16 @@ fn nothing(scene: &Scene<'_>, id: NodeId) -> String {
     let Some(log) = scene.state.nodes.get(id.index()).map(|n| &n.log) else {
         return String::new();
     };
-    let long = |since: Stamp| seconds(scene.now.stamp.since(since));
     match &log.source {
         Some((source @ (LogSource::Nothing { .. } | LogSource::Absent { .. }), _)) => {
             let missing = source.missing().unwrap_or_default();
             let said = source.said().map(|said| format!(" ({said})")).unwrap_or_default();
-            format!("no log: {missing}, {}{said}", lasts(scene, log))
+            format!("no log: {missing}, {}{said}", lasts(scene, id, log))
         }
         Some((LogSource::Follows { .. } | LogSource::Ray { .. }, _)) | None => match log.flow.seeks {
             Some(seeks) => format!(
                 "no log yet: Docker has given nothing of it for {}; it is empty, or Docker looks for its place in a long one",
-                long(seeks.since)
+                long(scene, id, seeks.since)
             ),
             None => "no log yet".to_owned(),
         },

@@ -1,6 +1,6 @@
 //! A node's pane: what it is, its readings, and its log under them.
 
-mod container;
+pub(super) mod container;
 mod gpu;
 mod link;
 pub(super) mod load;

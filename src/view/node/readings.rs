@@ -3,9 +3,10 @@
 use crate::domain::NodeId;
 use crate::domain::observed::VerbFacts;
 use crate::domain::problem::Severity;
+use crate::model::{tells, told_until};
 use crate::view::Scene;
 use crate::view::widgets::row::Row;
-use crate::view::words::seconds;
+use crate::view::words::{last_seen, seconds};
 
 use super::{container, gpu, link, load, memory};
 
@@ -70,8 +71,9 @@ fn problems<'a>(scene: &Scene<'a>, id: NodeId) -> Vec<Row<'a>> {
         row.put(0, format!("! {}", problem.text), style);
         // Where it is about something that can't be read, since when.
         if let Some(unread) = node.unread.values().find(|u| u.why == problem.text) {
-            let span = scene.now.stamp.since(unread.since);
-            row.put(1, format!("known for {}", seconds(span)), style);
+            let span = told_until(scene.state, id, scene.now.stamp).since(unread.since);
+            let then = last_seen(tells(scene.state, id));
+            row.put(1, format!("known for {}{then}", seconds(span)), style);
         }
         if let Some(fix) = &problem.fix {
             row.put(2, fix.as_str(), look.text());

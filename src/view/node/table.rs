@@ -22,7 +22,7 @@ use crate::view::widgets::row::Row;
 use crate::view::words::{NOTHING, gib, things};
 
 use super::container;
-use super::load::{figures, reached, tone};
+use super::load::{figures, out_of_sight, tone};
 use super::memory::share;
 
 /// Longest name that keeps its column.
@@ -170,7 +170,7 @@ fn load(scene: &Scene<'_>, id: NodeId) -> (String, Style) {
     let Some(part) = loading::part(scene.state, id) else {
         return (NOTHING.to_owned(), look.dim());
     };
-    if !reached(scene, id) {
+    if out_of_sight(scene, &part, id).is_some() {
         return (format!("last {}", figures(&part)), look.stale());
     }
     let judged = loading::judge(scene.state, Some(id), scene.now.stamp).map(|j| j.verdict);

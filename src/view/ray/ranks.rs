@@ -1,11 +1,14 @@
 //! The ranks of a server that uses no Ray.
 
+use std::time::Duration;
+
 use crate::model::ray::members::silent;
 use crate::model::ray::ranks::{Rank, Ranks};
 use crate::view::Scene;
+use crate::view::node::container;
 use crate::view::standing::Mark;
 use crate::view::widgets::row::Row;
-use crate::view::words::{seconds, things};
+use crate::view::words::things;
 
 use super::{Line, not_answering, note};
 
@@ -50,11 +53,9 @@ fn one<'a>(scene: &Scene<'a>, rank: &Rank<'a>) -> Line<'a> {
         None => row.put(1, "no container seen", look.warn()),
     };
     if let Some(up) = rank.up_seconds.filter(|_| rank.runs()) {
-        row.put(
-            1,
-            format!("runs {}", seconds(std::time::Duration::from_secs(up))),
-            look.text(),
-        );
+        let age = container::age(scene, rank.id);
+        let text = container::runs(Some(Duration::from_secs(up)), age, container::RAN);
+        row.put(1, text, age.tone(look, look.text()));
     } else if rank.container.is_some() {
         row.put(1, "does not run", look.bad());
     }

@@ -1,6 +1,7 @@
 //! Where the membership comes from, where that is not as it should be.
 
 use crate::domain::ray::{RayStatus, RayVia};
+use crate::model::connected;
 use crate::model::schedule::ray_every;
 use crate::view::Scene;
 use crate::view::words::{amount, seconds, things};
@@ -42,10 +43,16 @@ pub(super) fn rows<'a>(scene: &Scene<'a>, rows: &mut Vec<Line<'a>>) {
         if current.is_some_and(|ray| ray.via <= via) {
             continue;
         }
-        let age = seconds(now.since(failure.since));
+        // A head that is out of sight is not asked: it was so when it failed last.
+        let asked = connected(state, state.config.head());
+        let when = if asked {
+            format!("known for {}", seconds(now.since(failure.since)))
+        } else {
+            format!("{} ago", seconds(now.since(failure.last)))
+        };
         rows.push((
             true,
-            note(format!("{}: {}, known for {age}", via.word(), failure.why), look.dim()),
+            note(format!("{}: {}, {when}", via.word(), failure.why), look.dim()),
         ));
     }
 }
