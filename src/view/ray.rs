@@ -76,21 +76,37 @@ fn title<'a>(scene: &Scene<'a>) -> Row<'a> {
         ranks::title(scene, &found, &mut row);
         return row.over_border();
     }
-    if let Some(ray) = state.observed.ray.value() {
+    if state.observed.ray.value().is_some() {
         let age = age(scene);
-        let alive = ray.alive_addresses();
-        let gpus = ray.alive_gpus();
+        let (nodes, expected) = (state.config.nodes.len(), state.config.gpus());
         let members = members::members(state).unwrap_or_default();
+        let stale = matches!(age, Age::Stale(_));
+        // No more than the rows below say: who is doubted there is not counted as alive. What Ray has said once is told as that.
+        let counted = |m: &&Member<'_>| m.said_alive().is_some() && (stale || !m.doubted());
+        let alive = members.iter().filter(counted).count();
+        let gpus: f64 = members
+            .iter()
+            .filter(counted)
+            .filter_map(Member::said_alive)
+            .map(|n| n.gpus)
+            .sum();
         let ssh = |m: &&Member<'_>| m.silent.is_some_and(|s| s.by == SilentBy::Ssh);
         let silent = members.iter().filter(ssh).count();
-        let all = alive == state.config.nodes.len() && members.iter().all(Member::well);
-        let all = all && gpus_match(gpus, state.config.gpus());
+        let doubted = members.iter().filter(|m| m.doubted() && !ssh(m)).count();
+        let strangers = !members::strangers(state).alive.is_empty();
+        let all = alive == nodes && members.iter().all(Member::well) && !strangers;
+        let all = all && gpus_match(gpus, expected);
         let style = age.tone(look, if all { look.good() } else { look.warn() });
-        row.put(1, format!("{alive}/{} alive", state.config.nodes.len()), style);
+        let word = tense(age, "alive", "were alive");
+        row.put(1, format!("{alive}/{nodes} {word}"), style);
         if silent > 0 {
             row.put(1, format!("{silent} not answering"), look.bad());
         }
-        row.put(2, of_gpus(gpus, state.config.gpus()), style);
+        // Where all is old, all is in doubt, and the age beside it says so.
+        if doubted > 0 && !stale {
+            row.put(1, format!("{doubted} in doubt"), look.bad());
+        }
+        row.put(2, of_gpus(gpus, expected), style);
         age.title(look, &mut row);
     }
     row.over_border()

@@ -7,10 +7,10 @@ use crate::domain::event::Subject;
 use crate::domain::link::LinkState;
 use crate::domain::ray::RayFacts;
 use crate::domain::{NodeId, Stamp};
-use crate::model::State;
 use crate::model::schedule::{every, ray_every};
 pub(super) use crate::model::serves_for;
 use crate::model::state::ServingState;
+use crate::model::{State, connected};
 use ratatui::style::Style;
 
 use super::look::Look;
@@ -98,7 +98,7 @@ pub(super) fn node(state: &State, id: NodeId, now: Stamp) -> Mark {
         return Mark::Unknown;
     };
     let containers = &seen.containers;
-    if !seen.link.usable()
+    if !connected(state, id)
         || containers.value().is_none()
         || containers.stale(now, every(state, id, Subject::Containers))
     {

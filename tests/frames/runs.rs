@@ -98,7 +98,7 @@ fn runs(todo: &[Do]) -> Vec<RunId> {
 }
 
 /// Reads everything again at `now`.
-fn refresh(state: &mut State, now: Stamp) {
+pub fn refresh(state: &mut State, now: Stamp) {
     fn again<T: Clone>(reading: &mut bringup::domain::Reading<T>, now: Stamp) {
         if let Some(value) = reading.value().cloned() {
             *reading = bringup::domain::Reading::known(value, now);

@@ -179,3 +179,36 @@ fn a_log_held_at_its_first_line_fills_the_pane() {
     let region = *further.regions.log(NodeId(0)).expect("its log is drawn");
     assert!(region.first > 0, "{region:?}");
 }
+
+/// The head's container was started just now, by the step that is at work.
+#[test]
+fn what_has_just_begun_has_no_time_yet() {
+    use bringup::domain::container::ContainerFacts;
+    use bringup::plan::{self, Machine, Progress};
+    let mut state = crate::runs::known();
+    let action = bringup::domain::intent::Action::Up;
+    let made = plan::make(action, &state.config, &state.observed, NOW);
+    let (mut machine, _) = Machine::new(made, false, NOW.stamp);
+    crate::runs::refresh(&mut state, NOW.stamp);
+    for _ in 0..4 {
+        let _todo = machine.on_tick(&state.observed, &state.config, &Progress::default(), NOW.stamp);
+    }
+    state.run = Some(machine);
+    let mut own = container(&state, NodeId(0), 0);
+    for (up, said) in [(0, "just started"), (3, "runs 3 s")] {
+        own.up_seconds = Some(up);
+        state.observed.nodes[0].containers = bringup::domain::Reading::known(
+            ContainerFacts {
+                containers: vec![own.clone()],
+            },
+            NOW.stamp,
+        );
+        for size in [(80, 24), (120, 40), (200, 60)] {
+            let text = shot(&state, &LogWindows::default(), size).pane(Pane::Node(0));
+            for part in [said, "container starts"] {
+                assert!(text.contains(part), "{part} {size:?}\n{text}");
+            }
+            assert!(!text.lines().skip(1).any(|l| l.contains(" 0 s ")), "{size:?}\n{text}");
+        }
+    }
+}

@@ -1,9 +1,9 @@
 //! A node that tells nothing any more: what goes on by itself is known up to when it was seen last, and not a second longer.
 
-use bringup::domain::When;
+use bringup::domain::container::ContainerState;
 use bringup::domain::event::Subject;
+use bringup::domain::intent::Pane;
 use bringup::domain::link::LinkState;
-use bringup::domain::load::LineFact;
 use bringup::domain::logs::LogSource;
 use bringup::domain::problem::Problem;
 use bringup::domain::ray::{PlacementGroup, RayNode};
@@ -125,11 +125,8 @@ fn what_a_silent_node_could_not_tell_is_known_up_to_its_last_word() {
 
 #[test]
 fn a_load_that_is_inferred_from_a_silent_node_is_as_old_as_that() {
-    let of = |s| {
-        let mut state = loading(example());
-        state.nodes[1].load.line(LineFact::NewStart, When::at(ago(482).stamp));
-        silent(state, NodeId(1), s)
-    };
+    // Its engine writes no log of its own.
+    let of = |s| silent(loading(example()), NodeId(1), s);
     for (text, ago) in texts(of, (200, 60)).into_iter().zip(["5 s ago", "1m05s ago"]) {
         let said = text.lines().find(|l| l.contains("last seen: ")).unwrap_or_default();
         assert!(said.contains(ago) && said.contains("not known now"), "{text}");
@@ -143,4 +140,74 @@ fn the_line_on_top_tells_no_stage_as_now_while_the_head_is_silent() {
         assert!(top.contains("last seen: weights 25/41"), "{top}");
         assert!(!top.contains('▕'), "{top}");
     }
+}
+
+/// Ray calls two nodes alive, and of the second one it is not so, or nobody knows.
+#[test]
+fn rays_title_says_no_more_than_its_rows() {
+    let ended = |mut state: State| {
+        if let Reading::Known { value, .. } = &mut state.observed.nodes[1].containers {
+            value.containers[0].state = ContainerState::Exited { code: 137, oom: false };
+        }
+        state
+    };
+    let quiet = |mut state: State| {
+        if let Reading::Known { at, .. } = &mut state.observed.nodes[1].memory {
+            *at = ago(30).stamp;
+        }
+        state
+    };
+    for (state, count, doubt) in [
+        (loading(example()), "2/2 alive", None),
+        (ended(loading(example())), "1/2 alive", Some("1 in doubt")),
+        (quiet(loading(example())), "1/2 alive", Some("1 in doubt")),
+        (
+            silent(loading(example()), NodeId(1), 5),
+            "1/2 alive",
+            Some("1 not answering"),
+        ),
+        (
+            ended(silent(loading(example()), NodeId(1), 5)),
+            "1/2 alive",
+            Some("1 not answering"),
+        ),
+        (
+            silent(loading(example()), NodeId(0), 5),
+            "2/2 were alive",
+            Some("1 not answering"),
+        ),
+    ] {
+        for size in [(80, 24), (120, 40), (200, 60)] {
+            let text = shot(&state, &LogWindows::default(), size).pane(Pane::Ray);
+            let title = text.lines().next().unwrap_or_default();
+            assert!(title.contains(count), "{count}\n{text}");
+            assert!(
+                size.0 == 80 || doubt.is_none_or(|doubt| title.contains(doubt)),
+                "{doubt:?}\n{text}"
+            );
+            if text.contains("more, z") {
+                continue;
+            }
+            let well = text.lines().skip(1).filter(|l| l.contains('✓')).count();
+            let counted = title
+                .split('/')
+                .next()
+                .and_then(|t| t.rsplit(' ').next())
+                .unwrap_or_default();
+            let past = title.contains("were");
+            assert!(past || counted == well.to_string(), "{text}");
+            assert!(
+                past || title.contains(&format!("{well}/2 GPUs")) || size.0 == 80,
+                "{text}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_silent_node_is_no_member_for_sure() {
+    let state = silent(loading(example()), NodeId(1), 5);
+    let text = shot(&state, &LogWindows::default(), (120, 40)).text();
+    let top = text.lines().next().unwrap_or_default();
+    assert!(top.contains("workers 1/1 ? 5 s ago"), "{top}");
 }

@@ -25,6 +25,8 @@ pub struct Member<'a> {
     pub earlier: usize,
     /// Since when it does not answer, whatever Ray says.
     pub silent: Option<Silent>,
+    /// Whether its container has ended, which Ray learns of later than Docker.
+    pub ended: bool,
     /// What is wrong with what Ray counts there.
     pub wrong: Vec<String>,
 }
@@ -118,14 +120,25 @@ impl<'a> Standing<'a> {
 }
 
 impl Member<'_> {
+    /// Whether Ray calls it alive and something else speaks against that.
+    #[must_use]
+    pub fn doubted(&self) -> bool {
+        self.said_alive().is_some() && (self.ended || self.silent.is_some())
+    }
+
+    /// Its life in Ray, where Ray calls it alive at the address that it should have.
+    #[must_use]
+    pub fn said_alive(&self) -> Option<&RayNode> {
+        match self.standing {
+            Standing::Alive(node) => Some(node),
+            Standing::Elsewhere(_) | Standing::Dead(_) | Standing::Absent => None,
+        }
+    }
+
     /// Whether all is as it should be.
     #[must_use]
     pub fn well(&self) -> bool {
-        let alive = match self.standing {
-            Standing::Alive(_) => true,
-            Standing::Elsewhere(_) | Standing::Dead(_) | Standing::Absent => false,
-        };
-        alive && self.silent.is_none() && self.wrong.is_empty()
+        self.said_alive().is_some() && self.silent.is_none() && self.wrong.is_empty()
     }
 }
 
@@ -144,9 +157,10 @@ pub fn members(state: &State) -> Option<Vec<Member<'_>>> {
             (None, None, Some((n, rest))) => (Standing::Dead(n), rest.len()),
             (None, None, None) => (Standing::Absent, 0),
         };
+        let ended = ended(state, id);
         let wrong = match standing {
             Standing::Alive(n) | Standing::Elsewhere(n) => {
-                let mut wrong: Vec<String> = ended(state, id).into_iter().collect();
+                let mut wrong: Vec<String> = ended.iter().cloned().collect();
                 wrong.extend(miscounted(state, id, n, node.gpus));
                 wrong.extend(twice(ray, n));
                 wrong
@@ -158,6 +172,7 @@ pub fn members(state: &State) -> Option<Vec<Member<'_>>> {
             standing,
             earlier,
             silent: silent(state, id),
+            ended: ended.is_some(),
             wrong,
         })
     };

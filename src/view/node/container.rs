@@ -133,6 +133,7 @@ pub(in crate::view) fn runs(up: Option<Duration>, age: Age, (ran, then): Ran) ->
     let up = up.map(|up| up.saturating_add(goes_on.unwrap_or_default()));
     let long = up.map(|up| format!(" {}", seconds(up))).unwrap_or_default();
     match goes_on {
+        Some(_) if up.is_some_and(|up| up < Duration::from_secs(1)) => "just started".to_owned(),
         Some(_) => format!("runs{long}"),
         None => format!("{ran}{long}{then}"),
     }

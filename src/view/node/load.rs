@@ -1,9 +1,11 @@
 //! Where a node's load stands.
 
+use std::time::Duration;
+
 use ratatui::style::Style;
 
-use crate::domain::NodeId;
 use crate::domain::load::Stage;
+use crate::domain::{NodeId, Stamp};
 use crate::model::load::eta::{self, Basis};
 use crate::model::load::verdict::{Judgement, Verdict};
 use crate::model::loading::{self, Part, ToldBy};
@@ -103,7 +105,7 @@ fn nothing(scene: &Scene<'_>, id: NodeId) -> (String, Style) {
 /// The stage, its bar, and how much of it is there.
 fn progress<'a>(scene: &Scene<'a>, part: &Part, dense: bool, row: &mut Row<'a>) {
     let (look, now) = (scene.look, scene.now.stamp);
-    let word = part.word();
+    let word = word(part);
     match part.bar {
         Some(bar) => row.put(0, format!("{word} {}/{}", bar.done, bar.total), look.text()),
         None => row.put(0, word, look.text()),
@@ -117,8 +119,8 @@ fn progress<'a>(scene: &Scene<'a>, part: &Part, dense: bool, row: &mut Row<'a>) 
             }
         }
         None => {
-            if let Some(since) = part.since {
-                row.put(3, ago(since, now), look.text());
+            if let Some(took) = took(part, now) {
+                row.put(3, took, look.text());
             }
         }
     }
@@ -132,6 +134,21 @@ fn progress<'a>(scene: &Scene<'a>, part: &Part, dense: bool, row: &mut Row<'a>) 
     if part.told_by == ToldBy::Inferred && part.share.is_none() {
         row.put(1, "inferred", look.dim());
     }
+}
+
+/// A stage's word. That of a container would be the name of a thing, and a time beside it that thing's age.
+fn word(part: &Part) -> &'static str {
+    if part.stage == Stage::Container {
+        "container starts"
+    } else {
+        part.word()
+    }
+}
+
+/// How long a stage has taken, from its first second on: before that there is nothing to count, and `0 s` would be read as a result.
+fn took(part: &Part, now: Stamp) -> Option<String> {
+    let since = part.since.filter(|since| since.age(now) >= Duration::from_secs(1))?;
+    Some(ago(since, now))
 }
 
 /// What a verdict rests on, where it is not that all goes on; in a dense pane only what is bad.
@@ -208,7 +225,7 @@ fn last_seen(scene: &Scene<'_>, part: &Part, from: NodeId, row: &mut Row<'_>) {
 
 /// A stage with how far it was, in few words.
 pub(super) fn figures(part: &Part) -> String {
-    let word = part.word();
+    let word = word(part);
     match (part.bar, part.share) {
         (Some(bar), _) => format!("{word} {}/{}", bar.done, bar.total),
         (None, Some((share, guess))) => {
@@ -243,12 +260,10 @@ pub(in crate::view) fn whole<'a>(scene: &Scene<'a>, row: &mut Row<'a>) {
     let seen = out_of_sight(scene, &part, state.config.head()).is_none();
     match part.bar {
         _ if !seen => row.put(2, format!("last seen: {}", figures(&part)), look.stale()),
-        Some(bar) => row.put(2, format!("{} {}/{}", part.word(), bar.done, bar.total), look.text()),
+        Some(bar) => row.put(2, format!("{} {}/{}", word(&part), bar.done, bar.total), look.text()),
         None => {
-            let took = part
-                .since
-                .map_or(String::new(), |since| format!(" {}", ago(since, now)));
-            row.put(2, format!("{}{took}", part.word()), look.text())
+            let took = took(&part, now).map_or(String::new(), |took| format!(" {took}"));
+            row.put(2, format!("{}{took}", word(&part)), look.text())
         }
     };
     if let Some((share, _)) = part.share.filter(|_| seen) {
