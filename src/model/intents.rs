@@ -40,10 +40,11 @@ pub(super) fn take(state: &mut State, intent: Intent, effects: &mut Vec<Effect>)
         Intent::Follow => follow(state),
         Intent::OtherLog => logs::other(state, effects),
         Intent::Zoom => state.screen.zoom = !state.screen.zoom,
-        Intent::Steps => toggle(state, Mode::Run),
+        Intent::Steps if state.screen.mode == Mode::Run => close(state),
+        Intent::Steps => show(state, Mode::Run),
         Intent::StopRun => {
             run::abort(state, effects);
-            open(state, Mode::Run);
+            show(state, Mode::Run);
         }
         Intent::Commands => toggle(state, Mode::Commands),
         Intent::Help => toggle(state, Mode::Help),
@@ -53,7 +54,7 @@ pub(super) fn take(state: &mut State, intent: Intent, effects: &mut Vec<Effect>)
             state.questions.retain(|q| q.id != id);
             effects.push(Effect::Answer(id, answer));
             if state.screen.mode == Mode::Question && state.questions.is_empty() {
-                state.screen.mode = Mode::Panes;
+                close(state);
             }
         }
         Intent::Quit => quit(state, effects),
@@ -83,7 +84,7 @@ pub(super) fn withdrawn(state: &mut State, source: Source, effects: &mut Vec<Eff
     effects.extend(gone.map(|q| Effect::Answer(q.id, Answer::No)));
     state.questions.retain(|q| q.from != source);
     if state.questions.len() < open && state.questions.is_empty() && state.screen.mode == Mode::Question {
-        state.screen.mode = Mode::Panes;
+        close(state);
     }
 }
 
@@ -143,7 +144,7 @@ fn start_test(state: &mut State, effects: &mut Vec<Effect>) {
     let profile = state.config.bench.clone();
     state.bench = Some(BenchView::new(profile.clone(), state.now.stamp));
     focus(state, Pane::Bench);
-    open(state, Mode::Panes);
+    show(state, Mode::Panes);
     effects.push(Effect::StartBench(profile));
 }
 
@@ -152,28 +153,63 @@ fn back(state: &mut State, effects: &mut Vec<Effect>) {
         Mode::Panes => state.screen.zoom = false,
         Mode::Plan => {
             state.plan = None;
-            open(state, Mode::Panes);
+            close(state);
         }
         Mode::Question => {
             if let Some(question) = state.questions.pop_front() {
                 effects.push(Effect::Answer(question.id, Answer::No));
             }
             if state.questions.is_empty() {
-                open(state, Mode::Panes);
+                close(state);
             }
         }
-        Mode::Test | Mode::Run | Mode::StopMenu | Mode::Commands | Mode::Help => open(state, Mode::Panes),
+        Mode::Test | Mode::Run | Mode::StopMenu | Mode::Commands | Mode::Help => close(state),
     }
 }
 
+/// Shows something over what is there, which comes back when it is closed. What was asked and has its answer does not.
 fn open(state: &mut State, mode: Mode) {
+    let screen = &mut state.screen;
+    let comes_back = match screen.mode {
+        Mode::Run | Mode::Plan | Mode::Test | Mode::Commands | Mode::Help => true,
+        Mode::Panes | Mode::StopMenu | Mode::Question => false,
+    };
+    if comes_back {
+        screen.beneath.push((screen.mode, screen.overlay_top));
+    }
+    // A plan or a test that is shown takes the place of another.
+    let replaced = |was: Mode| was == mode || (acts(mode) && acts(was));
+    screen.beneath.retain(|(was, _)| !replaced(*was));
+    screen.mode = mode;
+    screen.overlay_top = 0;
+}
+
+/// Whether what is shown waits for Enter.
+fn acts(mode: Mode) -> bool {
+    match mode {
+        Mode::Plan | Mode::Test => true,
+        Mode::Panes | Mode::Run | Mode::StopMenu | Mode::Commands | Mode::Help | Mode::Question => false,
+    }
+}
+
+/// Closes what is shown: what was there before it comes back as it was.
+fn close(state: &mut State) {
+    (state.screen.mode, state.screen.overlay_top) = state.screen.beneath.pop().unwrap_or_default();
+}
+
+/// Shows something and forgets what was there: it is over.
+pub(super) fn show(state: &mut State, mode: Mode) {
+    state.screen.beneath.clear();
     state.screen.mode = mode;
     state.screen.overlay_top = 0;
 }
 
 fn toggle(state: &mut State, mode: Mode) {
-    let next = if state.screen.mode == mode { Mode::Panes } else { mode };
-    open(state, next);
+    if state.screen.mode == mode {
+        close(state);
+    } else {
+        open(state, mode);
+    }
 }
 
 fn focus_by(state: &mut State, by: isize) {

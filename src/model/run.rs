@@ -11,6 +11,7 @@ use crate::plan::{Do, Machine, Progress, StepState, Want};
 
 use super::causes;
 use super::foreign;
+use super::intents::show;
 use super::load::{Load, failures};
 use super::server;
 use super::state::State;
@@ -39,8 +40,7 @@ pub(super) fn confirm(state: &mut State, effects: &mut Vec<Effect>) {
     foreign::begins(state);
     let (machine, todo) = Machine::new(plan, state.options.no_probe, now);
     state.run = Some(machine.by(state.evidence.rules().clone()));
-    state.screen.mode = Mode::Run;
-    state.screen.overlay_top = 0;
+    show(state, Mode::Run);
     perform(state, todo, effects);
 }
 

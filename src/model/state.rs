@@ -410,6 +410,8 @@ pub struct Screen {
     pub held: BTreeMap<NodeId, u64>,
     /// Lines that an overlay is scrolled down by.
     pub overlay_top: u16,
+    /// What comes back when that is closed, the next one last, each with the lines that it was scrolled down by; each mode once at most.
+    pub beneath: Vec<(Mode, u16)>,
 }
 
 impl Default for Screen {
@@ -421,7 +423,18 @@ impl Default for Screen {
             zoom: false,
             held: BTreeMap::new(),
             overlay_top: 0,
+            beneath: Vec::new(),
         }
+    }
+}
+
+impl Screen {
+    /// How far the steps of the run are scrolled down where they are on the screen, be it under something else; `None` where they are not.
+    #[must_use]
+    pub fn steps_top(&self) -> Option<u16> {
+        let shown = [(self.mode, self.overlay_top)];
+        let mut all = self.beneath.iter().chain(&shown);
+        all.find(|(mode, _)| *mode == Mode::Run).map(|(_, top)| *top)
     }
 }
 

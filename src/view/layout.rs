@@ -17,7 +17,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::domain::NodeId;
-use crate::domain::intent::{Mode, Pane};
+use crate::domain::intent::Pane;
 
 use super::canvas::Canvas;
 use super::overlay::{self, run};
@@ -78,7 +78,7 @@ pub fn draw(scene: &Scene<'_>, buffer: &mut Buffer, area: Rect) -> Regions {
 }
 
 fn zoomed(scene: &Scene<'_>, canvas: &mut Canvas<'_>, mut rest: Rect, regions: &mut Regions) {
-    if scene.state.screen.mode == Mode::Run {
+    if scene.state.screen.steps_top().is_some() {
         let (room, height) = (rest, run::height(scene, rest));
         run::draw(scene, canvas, take_bottom(&mut rest, height), room, regions);
     }
@@ -91,7 +91,7 @@ fn zoomed(scene: &Scene<'_>, canvas: &mut Canvas<'_>, mut rest: Rect, regions: &
 }
 
 fn panes(scene: &Scene<'_>, canvas: &mut Canvas<'_>, mut rest: Rect, screen: Rect, regions: &mut Regions) {
-    if scene.state.screen.mode == Mode::Run {
+    if scene.state.screen.steps_top().is_some() {
         let (room, height) = (rest, run::height(scene, rest));
         run::draw(scene, canvas, take_bottom(&mut rest, height), room, regions);
     }

@@ -191,3 +191,75 @@ fn a_test_whose_requests_failed_is_news_when_it_ends_and_one_that_the_operator_e
         assert_eq!(news, Vec::from_iter(want));
     }
 }
+
+#[test]
+fn what_was_on_the_screen_comes_back_as_it_was_when_what_stood_over_it_is_closed() {
+    let mut told = Told::new(Options::default());
+    let seen = |told: &Told| (told.0.screen.mode, told.0.screen.overlay_top);
+    told.wants(Intent::Steps);
+    told.wants(Intent::Scroll(Scroll::Lines(7)));
+    let steps = (Mode::Run, 7);
+    assert_eq!(seen(&told), steps);
+    let closes = [Intent::Help, Intent::Back];
+    for (over, closes) in [
+        (Intent::Help, closes.clone()),
+        (Intent::Commands, [Intent::Commands, Intent::Back]),
+        (Intent::StopMenu, [Intent::Back, Intent::Back]),
+        (Intent::Bench, [Intent::Back, Intent::Back]),
+        (Intent::Plan(Action::Up), [Intent::Back, Intent::Back]),
+    ] {
+        for close in closes {
+            told.wants(over.clone());
+            assert_ne!(seen(&told), steps, "{over:?}");
+            assert_eq!(told.0.screen.steps_top(), Some(7), "{over:?}");
+            told.wants(Intent::Scroll(Scroll::Lines(3)));
+            told.wants(close);
+            assert_eq!(seen(&told), steps, "{over:?}");
+        }
+    }
+    // One over the other, and each once however often it is asked for.
+    for _ in 0..3 {
+        told.wants(Intent::Commands);
+        told.wants(Intent::Help);
+        told.wants(Intent::Commands);
+    }
+    assert!(told.0.screen.beneath.len() <= 2, "{:?}", told.0.screen.beneath);
+    while told.0.screen.mode != Mode::Run {
+        told.wants(Intent::Back);
+    }
+    assert_eq!(seen(&told), steps);
+    // A stop that is chosen shows its plan, and nothing is left to choose behind it.
+    told.wants(Intent::StopMenu);
+    told.wants(Intent::Plan(Action::StopServe));
+    told.wants(Intent::Back);
+    assert_eq!(seen(&told), steps);
+    told.wants(Intent::Back);
+    assert_eq!(seen(&told), (Mode::Panes, 0));
+}
+
+#[test]
+fn a_question_gives_back_what_it_came_over() {
+    let ask = || {
+        EventKind::Question(crate::domain::question::Question {
+            id: crate::domain::QuestionId(3),
+            from: Source::Node(HEAD),
+            ask: crate::domain::question::Ask::Passphrase {
+                key: "id".into(),
+                again: false,
+            },
+        })
+    };
+    let mut told = Told::new(Options::default());
+    told.wants(Intent::Plan(Action::Head));
+    let plan = told.0.plan.clone();
+    assert!(plan.is_some());
+    told.at(1, Source::Node(HEAD), ask());
+    assert_eq!(told.0.screen.mode, Mode::Question);
+    told.wants(Intent::Answer(
+        crate::domain::QuestionId(3),
+        crate::domain::question::Answer::Given,
+    ));
+    assert_eq!((told.0.screen.mode, &told.0.plan), (Mode::Plan, &plan));
+    told.wants(Intent::Back);
+    assert_eq!((told.0.screen.mode, &told.0.plan), (Mode::Panes, &None));
+}

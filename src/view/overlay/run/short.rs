@@ -47,7 +47,8 @@ pub(super) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, machine: &Machine
         rows: area.height,
         total,
     };
-    scrolled.top = scene.state.screen.overlay_top.min(scrolled.last_top());
+    let top = scene.state.screen.steps_top().unwrap_or(0);
+    scrolled.top = top.min(scrolled.last_top());
     small::text(scene, canvas, area, &lines, scrolled);
     regions.scrolled = Some(scrolled);
 }
