@@ -8,6 +8,8 @@ mod build;
 mod colours;
 #[path = "frames/logs.rs"]
 mod logs;
+#[path = "frames/once.rs"]
+mod once;
 #[path = "frames/overlays.rs"]
 mod overlays;
 #[path = "frames/panes.rs"]

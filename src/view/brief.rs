@@ -12,6 +12,7 @@ use super::age::Age;
 use super::canvas::Canvas;
 use super::cause;
 use super::node::load;
+use super::overlay::run;
 use super::standing;
 use super::widgets::row::Row;
 use super::widgets::wrap::wrap_spans;
@@ -95,6 +96,9 @@ fn server<'a>(scene: &Scene<'a>) -> Row<'a> {
 /// The first cause; else why the server is not well, or why a node can't be reached.
 fn reason(scene: &Scene<'_>) -> Option<(String, ratatui::style::Style)> {
     let (state, look) = (scene.state, scene.look);
+    if run::tells_cause(scene) {
+        return None;
+    }
     if let Some(first) = state.causes().first() {
         return Some((format!("✗ {}", cause::headline(state, first, scene.now)), look.bad()));
     }

@@ -23,6 +23,7 @@ use super::canvas::Canvas;
 use super::cause;
 use super::figures;
 use super::node::load::summary;
+use super::overlay::run;
 use super::regions::Regions;
 use super::standing;
 use super::widgets::boxes::frame;
@@ -166,6 +167,11 @@ fn loads<'a>(scene: &Scene<'a>) -> Vec<Row<'a>> {
 /// What is wrong, when something is: in two lines where there is room.
 fn trouble<'a>(scene: &Scene<'a>, height: u16, width: u16) -> Vec<Row<'a>> {
     let (state, look) = (scene.state, scene.look);
+    if run::tells_cause(scene) {
+        let mut row = Row::new();
+        row.put(0, "the failed step below says why, and what to do", look.bad());
+        return vec![row];
+    }
     let known = || state.first_cause().map(|c| cause::headline(state, &c, scene.now));
     let said = match &state.server.state {
         ServingState::Degraded(why) | ServingState::Failed(why) => {
@@ -214,7 +220,7 @@ fn at_most(lines: &[String], most: usize) -> Vec<String> {
 /// What to do about what is wrong: the fix, in as many lines as leave room for the rest, and the command that goes with it.
 fn cure<'a>(scene: &Scene<'a>, height: u16, width: u16) -> Vec<Row<'a>> {
     let (state, look) = (scene.state, scene.look);
-    let Some(cause) = state.trouble() else {
+    let Some(cause) = state.trouble().filter(|_| !run::tells_cause(scene)) else {
         return Vec::new();
     };
     let most = if height < LOW { 1 } else { FIX };

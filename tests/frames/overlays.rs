@@ -307,7 +307,7 @@ fn a_failed_step_shows_its_lines_and_looks_bad() {
     run_until(&mut state, Exit::Code(125), &[line]);
     let logs = logs(&mut state);
     let drawn = shot(&state, &logs, (120, 40));
-    assert!(drawn.text().contains(line), "{}", drawn.text());
+    assert_eq!(words(&state, 120).matches(line).count(), 1, "{}", drawn.text());
     assert_role(&drawn, "✗  2", "bad");
     snapshot("run_failed", state);
 }
@@ -442,6 +442,29 @@ fn who_comes_to_a_cluster_at_which_another_bringup_is_at_work_is_not_told_to_sta
     let start =
         "another bringup may be at work: the container on spark-1 was started 10 s ago, and not from here: wait";
     assert!(said.starts_with(start), "{said}");
+    let low = |state: &State| {
+        let text = shot(state, &Default::default(), (80, 24)).text();
+        text.lines().rev().nth(1).unwrap_or_default().trim().to_owned()
+    };
+    let at_work = "another bringup may be at work: the container on spark-1 was started 10 s ago";
+    assert_eq!(low(&state), at_work);
+    // Its start goes on while its server loads.
+    let process = |mark: Option<&str>| ServeProcess {
+        pid: 7,
+        mark: mark.map(str::to_owned),
+        command: "vllm serve".into(),
+        up_seconds: Some(60),
+    };
+    let mut state = loading(example());
+    let mut loads = |mark| {
+        state.observed.nodes[0].serve = read(ServeFacts {
+            processes: vec![process(mark)],
+        });
+        low(&state)
+    };
+    assert!(loads(None).starts_with("the model loads"), "{}", loads(None));
+    let at_work = "another bringup may be at work: the server on spark-1 was started 1m01s ago";
+    assert_eq!(loads(Some("2ef2b83c8233")), at_work);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The steps of a run, as a pane below the others, so that the logs stay in sight.
 
+mod failed;
 mod short;
 
 use std::time::Duration;
@@ -9,13 +10,12 @@ use ratatui::style::Style;
 use ratatui::text::Span;
 
 use crate::domain::problem::Verdict;
-use crate::domain::step::{Failure, StepOutcome};
+use crate::domain::step::StepOutcome;
 use crate::domain::time::{human, millis};
 use crate::domain::{Stamp, Wall};
 use crate::plan::{Machine, Step, StepKind, StepState, StepStatus};
 use crate::view::Scene;
 use crate::view::canvas::Canvas;
-use crate::view::cause;
 use crate::view::look::Look;
 use crate::view::regions::{Regions, Scrolled};
 use crate::view::widgets::boxes::{Border, frame};
@@ -44,8 +44,17 @@ pub(in crate::view) fn height(scene: &Scene<'_>, area: Rect) -> u16 {
     }
     let width = area.width.saturating_sub(4);
     let half = usize::from(area.height / 2).saturating_sub(2);
-    let lines = text_within(scene, machine, width, half).len();
-    let wanted = u16::try_from(lines).unwrap_or(u16::MAX).saturating_add(2);
+    let lines = text_within(scene, machine, width, half);
+    let wanted = if lines.len() > half && !at_work(machine) {
+        // Of a run that is over what matters is in sight, and the panes above stay: the rest is scrolled to.
+        lines
+            .iter()
+            .rposition(|(_, matters)| *matters)
+            .map_or(lines.len(), |last| last + 1)
+    } else {
+        lines.len()
+    };
+    let wanted = u16::try_from(wanted).unwrap_or(u16::MAX).saturating_add(2);
     wanted.min(area.height.saturating_sub(ABOVE)).max(area.height.min(5))
 }
 
@@ -65,7 +74,7 @@ pub(in crate::view) fn draw(scene: &Scene<'_>, canvas: &mut Canvas<'_>, area: Re
     };
     let total = u16::try_from(lines.len()).unwrap_or(u16::MAX);
     let mut scrolled = Scrolled { top: 0, rows, total };
-    scrolled.top = match scene.state.screen.overlay_top {
+    scrolled.top = match scene.state.screen.steps_top().unwrap_or(0) {
         0 => first_to_see(&lines, rows),
         top => top.min(scrolled.last_top()),
     };
@@ -114,18 +123,40 @@ fn title<'a>(scene: &Scene<'a>, machine: &'a Machine) -> Row<'a> {
 enum Detail {
     /// Each step, and what the one at work waits for.
     Full,
-    /// The steps that are done in one line, and the first of what the one at work waits for: the logs above are what one watches meanwhile.
+    /// The steps that are done in one line, those that were not begun too where none is any more, and the first of what the one at work waits for: the
+    /// panes above are what one looks at beside it.
     Short,
 }
 
-/// The lines in full where they fit into `rows`, else in short. A run that is over is told in full.
+/// The lines in full where they fit into `rows`, else in short.
 fn text_within(scene: &Scene<'_>, machine: &Machine, width: u16, rows: usize) -> Vec<(Line, bool)> {
     let full = text(scene, machine, width, Detail::Full);
-    let at_work = machine.steps().iter().any(|s| busy(&s.state));
-    if full.len() <= rows || !at_work {
+    if full.len() <= rows {
         return full;
     }
     text(scene, machine, width, Detail::Short)
+}
+
+/// Whether a step of a run is at work.
+fn at_work(machine: &Machine) -> bool {
+    machine.steps().iter().any(|s| busy(&s.state))
+}
+
+/// Whether the steps on the screen tell the cause of what is wrong with the server: it need not be said a second time.
+pub(in crate::view) fn tells_cause(scene: &Scene<'_>) -> bool {
+    let state = scene.state;
+    let Some(machine) = state.run.as_ref().filter(|_| state.screen.steps_top().is_some()) else {
+        return false;
+    };
+    let failed = |s: &&StepStatus| matches!(s.state, StepState::Failed(_)) && s.later.is_none();
+    let steps = machine.plan().steps.iter().zip(machine.steps());
+    let step = steps
+        .filter(|(_, status)| failed(status))
+        .map(|(step, _)| step.id)
+        .next();
+    let told = step.and_then(|id| state.step_cause(id));
+    told.zip(state.first_cause())
+        .is_some_and(|(told, first)| told.text == first.text)
 }
 
 fn busy(state: &StepState) -> bool {
@@ -150,10 +181,15 @@ fn went_well(state: &StepState) -> bool {
 fn text(scene: &Scene<'_>, machine: &Machine, width: u16, detail: Detail) -> Vec<(Line, bool)> {
     let mut lines = Vec::new();
     let steps: Vec<_> = machine.plan().steps.iter().zip(machine.steps()).collect();
-    let fold = |status: &StepStatus| detail == Detail::Short && went_well(&status.state);
-    for together in steps.chunk_by(|(_, a), (_, b)| fold(a) && fold(b)) {
-        if let [(first, _), .., (last, _)] = together {
-            lines.push((done(scene.look, first, last), false));
+    let over = !at_work(machine);
+    let fold = |status: &StepStatus| match (detail, &status.state) {
+        (Detail::Short, StepState::Waiting) => over.then_some(false),
+        (Detail::Short, state) => went_well(state).then_some(true),
+        (Detail::Full, _) => None,
+    };
+    for together in steps.chunk_by(|(_, a), (_, b)| fold(a).is_some() && fold(a) == fold(b)) {
+        if let [(first, status), .., (last, _)] = together {
+            lines.push((folded(scene.look, first, last, went_well(&status.state)), false));
             continue;
         }
         for (step, status) in together {
@@ -163,19 +199,25 @@ fn text(scene: &Scene<'_>, machine: &Machine, width: u16, detail: Detail) -> Vec
                 StepState::Failed(_) | StepState::Aborted | StepState::Unknown(_) => true,
             };
             lines.push((head(scene, step, status, width), at_work));
-            let details = details(scene, step, status, width, detail);
-            lines.extend(details.into_iter().map(|line| (line, at_work)));
+            let Details { first, rest } = details(scene, step, status, width, detail);
+            lines.extend(first.into_iter().map(|line| (line, at_work)));
+            lines.extend(rest.into_iter().map(|line| (line, false)));
         }
     }
     lines
 }
 
-/// Steps that went well, one after the other, as one line.
-fn done(look: &Look, first: &Step, last: &Step) -> Line {
+/// Steps one after the other that went well, or were not begun, as one line.
+fn folded(look: &Look, first: &Step, last: &Step, well: bool) -> Line {
+    let (mark, style, word) = if well {
+        ("✓ ", look.good(), "done")
+    } else {
+        ("· ", look.dim(), "not begun")
+    };
     vec![
-        Span::styled("✓ ", look.good()),
+        Span::styled(mark, style),
         Span::styled(format!("{:>2}-{} ", first.id.0 + 1, last.id.0 + 1), look.key()),
-        Span::styled("done", look.text()),
+        Span::styled(word, if well { look.text() } else { look.dim() }),
     ]
 }
 
@@ -242,19 +284,37 @@ fn word(state: &StepState) -> Option<&'static str> {
     }
 }
 
-fn details(scene: &Scene<'_>, step: &Step, status: &StepStatus, width: u16, detail: Detail) -> Vec<Line> {
+/// What belongs to a step.
+#[derive(Default)]
+struct Details {
+    /// What has to be in sight.
+    first: Vec<Line>,
+    /// What that rests on.
+    rest: Vec<Line>,
+}
+
+impl From<Vec<Line>> for Details {
+    fn from(first: Vec<Line>) -> Self {
+        Self {
+            first,
+            rest: Vec::new(),
+        }
+    }
+}
+
+fn details(scene: &Scene<'_>, step: &Step, status: &StepStatus, width: u16, detail: Detail) -> Details {
     let look = scene.look;
     match &status.state {
-        StepState::Waiting => Vec::new(),
+        StepState::Waiting => Details::default(),
         StepState::Failed(_) | StepState::Aborted | StepState::Unknown(_) if status.later.is_some() => {
-            since(scene, step, status, width)
+            since(scene, step, status, width).into()
         }
-        StepState::Aborted => Vec::new(),
-        StepState::Done(StepOutcome::Warning(text)) => broken(text, INDENT, width, look.warn()),
-        StepState::Done(StepOutcome::Success | StepOutcome::Skipped | StepOutcome::Adopted) => Vec::new(),
-        StepState::Unknown(why) => broken(why, INDENT, width, look.bad()),
-        StepState::Failed(failure) => failed(scene, step, failure, width),
-        StepState::Checking | StepState::Running | StepState::Verifying => waits(scene, status, width, detail),
+        StepState::Aborted => Details::default(),
+        StepState::Done(StepOutcome::Warning(text)) => broken(text, INDENT, width, look.warn()).into(),
+        StepState::Done(StepOutcome::Success | StepOutcome::Skipped | StepOutcome::Adopted) => Details::default(),
+        StepState::Unknown(why) => broken(why, INDENT, width, look.bad()).into(),
+        StepState::Failed(failure) => failed::details(scene, step, failure, width),
+        StepState::Checking | StepState::Running | StepState::Verifying => waits(scene, status, width, detail).into(),
     }
 }
 
@@ -324,52 +384,6 @@ fn waits(scene: &Scene<'_>, status: &StepStatus, width: u16, detail: Detail) -> 
     }
     if let Some(note) = status.notes.last() {
         lines.extend(broken(note, INDENT, width, look.dim()));
-    }
-    lines
-}
-
-/// What failed, in few lines. The cause and what to do about it come first, so that they are in sight where not all of it fits.
-fn failed(scene: &Scene<'_>, step: &Step, failure: &Failure, width: u16) -> Vec<Line> {
-    let look = scene.look;
-    let mut lines = Vec::new();
-    let known = scene.state.step_cause(step.id);
-    let fix = known.as_ref().and_then(|c| c.fix.as_ref()).or(failure.fix.as_ref());
-    let mut cure = Vec::new();
-    for text in fix.into_iter().flat_map(|f| f.lines()) {
-        cure.extend(broken(&format!("fix: {text}"), INDENT, width, look.good()));
-    }
-    if let Some(text) = known.as_ref().and_then(|c| cause::command(scene.state, c)) {
-        cure.extend(broken(&text, INDENT, width, look.good()));
-    }
-    if let Some(known) = &known {
-        let headline = format!("cause    {}", cause::headline(scene.state, known, scene.now));
-        lines.extend(broken(&headline, INDENT, width, look.bad()));
-        if let Some(note) = &known.note {
-            lines.extend(broken(&format!("         {note}"), INDENT, width, look.warn()));
-        }
-        lines.append(&mut cure);
-    }
-    lines.extend(short(&failure.what, INDENT, width, look.bad()));
-    if let Some(known) = &known {
-        for text in cause::evidence(scene.state, known) {
-            // What the command itself has printed stands below.
-            if !failure.lines.iter().any(|line| text.ends_with(line.trim())) {
-                lines.extend(short(&format!("| {text}"), INDENT, width, look.text()));
-            }
-        }
-        if let Some(text) = cause::echoes(known) {
-            lines.extend(short(&text, INDENT, width, look.dim()));
-        }
-    }
-    for (name, text) in [("seen", &failure.seen), ("expected", &failure.expected)] {
-        if !text.is_empty() {
-            lines.extend(short(&format!("{name:<9}{text}"), INDENT, width, look.text()));
-        }
-    }
-    // Without a known cause, what was seen is the nearest to one.
-    lines.append(&mut cure);
-    for text in &failure.lines {
-        lines.extend(short(&format!("| {text}"), INDENT, width, look.text()));
     }
     lines
 }
