@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use crate::config::Config;
 use crate::config::types::Node;
+use crate::domain::HopId;
 use crate::domain::intent::Intent;
 use crate::domain::link::LinkState;
 use crate::domain::observed::NodeObserved;
@@ -14,10 +15,10 @@ use crate::domain::serving::Health;
 use crate::domain::time::human;
 use crate::drive::{Console, ForFront, LEAVE_WAIT, Left};
 use crate::measure::window::ONE_SCRAPE;
-use crate::model::State;
 use crate::model::load::verdict::{Judgement, LOOK, QUIET, Verdict};
 use crate::model::loading::judge;
-use crate::model::state::{NodeView, ServingState};
+use crate::model::state::{LastError, NodeView, ServingState};
+use crate::model::{State, held_up, held_up_by};
 
 use super::exit::Exit;
 use super::out;
@@ -241,33 +242,52 @@ pub(super) fn look_again(state: &State) -> bool {
 
 /// The hops and nodes that can't be used, each with why and what to do.
 pub(super) fn unreachable(state: &State) -> Vec<String> {
-    let hops = state.config.ssh.jump.iter().map(|h| h.name.as_str()).zip(&state.hops);
-    let nodes = state
-        .config
-        .nodes
-        .iter()
-        .map(|n| n.name.as_str())
-        .zip(state.observed.nodes.iter().map(|n| &n.link));
-    let mut all = Vec::new();
-    let last = state.hop_errors.iter().chain(state.nodes.iter().map(|n| &n.last_error));
-    for ((name, link), last) in hops.chain(nodes).zip(last) {
-        match link {
-            LinkState::Up | LinkState::Silent { .. } => {}
-            LinkState::Down { error, .. } => {
-                let fix = error.fix.as_ref().map(|f| format!("\n  {f}")).unwrap_or_default();
-                all.push(format!("{name}: {}{fix}", error.text));
-            }
-            LinkState::Idle | LinkState::Connecting | LinkState::Asking => {
-                let waited = human(state.now.stamp.since(state.started.stamp));
-                let last = last
-                    .as_ref()
-                    .map(|l| format!("; last: {}", l.error.text))
-                    .unwrap_or_default();
-                all.push(format!("{name}: no answer yet, after {waited}{last}"));
-            }
+    let hops = state.config.ssh.jump.iter().zip(&state.hops).zip(&state.hop_errors);
+    let hops = (0..).map(HopId).zip(hops).filter_map(|(id, ((hop, link), last))| {
+        let behind = held_up(state, id);
+        let behind = match behind.as_slice() {
+            [] => String::new(),
+            names => format!("; behind it: {}", names.join(", ")),
+        };
+        lost(state, &hop.name, link, last.as_ref(), &behind)
+    });
+    // Nothing is known of a node that its jump host holds up, and of that the jump host's line tells.
+    let own = state.config.node_ids().filter(|id| held_up_by(state, *id).is_none());
+    let nodes = own.filter_map(|id| {
+        let (seen, view) = (state.observed.node(id)?, state.nodes.get(id.index())?);
+        lost(
+            state,
+            state.config.node_name(id),
+            &seen.link,
+            view.last_error.as_ref(),
+            "",
+        )
+    });
+    hops.chain(nodes).collect()
+}
+
+/// Why a host can't be reached, with `more` at the end of its line; `None` where it can.
+fn lost(state: &State, name: &str, link: &LinkState, last: Option<&LastError>, more: &str) -> Option<String> {
+    match link {
+        LinkState::Up | LinkState::Silent { .. } => None,
+        LinkState::Down { error, .. } => {
+            let fix = error.fix.as_ref().map(|f| format!("\n  {f}")).unwrap_or_default();
+            Some(format!("{}{more}{fix}", named(name, &error.text)))
+        }
+        LinkState::Idle | LinkState::Connecting | LinkState::Asking => {
+            let waited = human(state.now.stamp.since(state.started.stamp));
+            let last = last.map(|l| format!("; last: {}", l.error.text)).unwrap_or_default();
+            Some(format!("{name}: no answer yet, after {waited}{last}{more}"))
         }
     }
-    all
+}
+
+/// A text that begins with a name, once.
+fn named(name: &str, text: &str) -> String {
+    match text.strip_prefix(name) {
+        Some(rest) if rest.starts_with([':', ' ']) => text.to_owned(),
+        Some(_) | None => format!("{name}: {text}"),
+    }
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use crate::domain::{NodeId, Reading, Stamp, When};
 use crate::measure::window::Quantiles;
 use crate::model::facts::memory_alarm;
 use crate::model::flow::UNSEEN_AFTER;
+use crate::model::foreign;
 use crate::model::loading;
 use crate::model::ray::members::{self, Standing};
 use crate::model::ray::ranks::ranks;
@@ -135,6 +136,9 @@ fn text(state: &State) -> String {
     for line in unreachable(state) {
         let _ok = writeln!(text, "  ! {line}");
     }
+    if let Some(other) = foreign::at_work(state, state.now.stamp) {
+        let _ok = writeln!(text, "  ! {}", other.text(state));
+    }
     for id in config.node_ids() {
         let (Some(node), Some(seen)) = (config.node(id), state.observed.node(id)) else {
             continue;
@@ -155,7 +159,9 @@ fn text(state: &State) -> String {
         let membership = &state.observed.ray;
         let membership = membership.value().filter(|r| !membership.stale(now, ray_every(r.via)));
         let member = membership.and_then(|_| members::members(state)?.into_iter().find(|m| m.id == id));
+        let doubted = member.as_ref().is_some_and(members::Member::doubted);
         let mut ray = match member.map(|m| m.standing) {
+            Some(Standing::Alive(_)) if doubted => "Ray still says alive".to_owned(),
             Some(Standing::Alive(seen)) if seen.has_gpus(node.gpus) => "alive in Ray".to_owned(),
             Some(Standing::Alive(seen)) => {
                 format!(
@@ -380,7 +386,9 @@ fn log(state: &State, id: NodeId, said: &str) -> String {
     let Some(log) = state.nodes.get(id.index()).map(|view| &view.log).filter(|_| seen) else {
         return String::new();
     };
-    let (node, now) = (state.config.node_name(id), state.now.stamp);
+    // A node that is silent has told what was so up to its last sign of life.
+    let now = model::heard_until(state, id, state.now.stamp);
+    let node = state.config.node_name(id);
     let long = |since: Stamp| match now.since(since) {
         // It was found so just now, and may have been so for long.
         short if short < Duration::from_secs(1) => String::new(),

@@ -8,6 +8,8 @@ use crate::domain::observed::VerbFacts;
 use crate::domain::time::human;
 use crate::domain::{NodeId, Role, Stamp, Wall};
 
+use super::connected;
+use super::schedule::VERB_EVERY;
 use super::state::{ServingState, State};
 
 /// Runs of this console that are remembered, so that what they started is known as its own.
@@ -20,8 +22,19 @@ pub struct Foreign {
     pub node: NodeId,
     /// How long ago it has started something there; `None` where that is not known.
     pub ago: Option<Duration>,
-    /// The script's verb that runs there, where it is one.
-    pub verb: Option<String>,
+    /// What of it is there.
+    pub work: Work,
+}
+
+/// What is seen of another bringup's work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Work {
+    /// A container of the cluster.
+    Container,
+    /// A model server that loads.
+    Serve,
+    /// A verb of the script.
+    Verb(String),
 }
 
 impl Foreign {
@@ -29,15 +42,15 @@ impl Foreign {
     #[must_use]
     pub fn text(&self, state: &State) -> String {
         let node = state.config.node_name(self.node);
-        let seen = match (&self.verb, self.ago) {
-            (Some(verb), _) => format!("the script's verb {verb} runs on {node}, and not from here"),
-            (None, Some(ago)) => {
-                let ago = human(ago.max(Duration::from_secs(1)));
-                format!("the container on {node} was started {ago} ago, and not from here")
-            }
-            (None, None) => format!("the container on {node} is being made, and not from here"),
+        let ago = self.ago.map(|ago| human(ago.max(Duration::from_secs(1))));
+        let seen = match (&self.work, ago) {
+            (Work::Verb(verb), _) => format!("the script's verb {verb} runs on {node}"),
+            (Work::Container, Some(ago)) => format!("the container on {node} was started {ago} ago"),
+            (Work::Container, None) => format!("the container on {node} is being made"),
+            (Work::Serve, Some(ago)) => format!("the server on {node} was started {ago} ago"),
+            (Work::Serve, None) => format!("the server on {node} loads"),
         };
-        format!("another bringup may be at work: {seen}")
+        format!("another bringup may be at work: {seen}, and not from here")
     }
 }
 
@@ -57,8 +70,10 @@ pub fn at_work(state: &State, now: Stamp) -> Option<Foreign> {
         return None;
     }
     let containers = state.config.node_ids().filter_map(|id| youngest(state, id, now));
-    let verbs = state.config.node_ids().filter_map(|id| verb(state, id));
-    verbs.chain(containers).min_by_key(|f| f.ago)
+    let verbs = state.config.node_ids().filter_map(|id| verb(state, id, now));
+    let all = verbs.chain(containers).chain(serve(state, now));
+    // Of a node that is out of sight nobody knows what is done there.
+    all.filter(|f| connected(state, f.node)).min_by_key(|f| f.ago)
 }
 
 /// A container of the cluster on a node that no run of this console made and that has just been started. What serves, or has failed to, is not in the
@@ -99,7 +114,7 @@ fn youngest(state: &State, id: NodeId, now: Stamp) -> Option<Foreign> {
     Some(Foreign {
         node: id,
         ago,
-        verb: None,
+        work: Work::Container,
     })
 }
 
@@ -110,15 +125,34 @@ fn own(state: &State, generation: &str) -> bool {
 }
 
 /// A verb of the script that runs on a node without this console's doing. One that this console began and gave up is told by its own run.
-fn verb(state: &State, id: NodeId) -> Option<Foreign> {
-    let Some(VerbFacts::Running { verb, .. }) = state.observed.node(id)?.verb.value() else {
+fn verb(state: &State, id: NodeId, now: Stamp) -> Option<Foreign> {
+    let reading = &state.observed.node(id)?.verb;
+    let Some(VerbFacts::Running { verb, .. }) = reading.value().filter(|_| !reading.stale(now, VERB_EVERY)) else {
         return None;
     };
     state.own.is_empty().then(|| Foreign {
         node: id,
         ago: None,
-        verb: Some(verb.clone()),
+        work: Work::Verb(verb.clone()),
     })
+}
+
+/// A model server that a bringup has started and that loads, without this console's doing: whoever started it waits for it, or has left.
+fn serve(state: &State, now: Stamp) -> Option<Foreign> {
+    if state.server.state != ServingState::Loading || !state.own.is_empty() {
+        return None;
+    }
+    let head = state.config.head();
+    let reading = &state.observed.node(head)?.serve;
+    let ours = reading.value()?.processes.iter().find(|p| p.mark.is_some())?;
+    let ago = ours.up_seconds.map(Duration::from_secs);
+    let ago = ago.zip(reading.age(now)).map(|(up, read)| up.saturating_add(read));
+    ago.is_none_or(|ago| ago <= state.config.limits.serve)
+        .then_some(Foreign {
+            node: head,
+            ago,
+            work: Work::Serve,
+        })
 }
 
 #[cfg(test)]
@@ -228,5 +262,39 @@ mod tests {
             said.ends_with("the script's verb head runs on spark-1, and not from here"),
             "{said}"
         );
+    }
+
+    #[test]
+    fn a_server_that_another_has_started_is_its_work_while_it_loads_and_its_node_is_in_sight() {
+        use crate::domain::Reading;
+        use crate::domain::link::LinkState;
+        use crate::domain::serving::{ServeFacts, ServeProcess};
+        let mut state = state();
+        state.server.state = ServingState::Loading;
+        let processes = |mark: Option<&str>| {
+            let one = ServeProcess {
+                pid: 7,
+                mark: mark.map(str::to_owned),
+                command: "vllm serve m".to_owned(),
+                up_seconds: Some(90),
+            };
+            Reading::known(ServeFacts { processes: vec![one] }, Stamp(0))
+        };
+        let said = |state: &State, s: u64| at_work(state, Stamp(s * 1000)).map(|f| f.text(state));
+        state.observed.nodes[0].serve = processes(None);
+        assert_eq!(said(&state, 5), None, "it was started by hand");
+        state.observed.nodes[0].serve = processes(Some("2ef2b83c8233"));
+        let text = "another bringup may be at work: the server on spark-1 was started 1m35s ago, and not from here";
+        assert_eq!(said(&state, 5).as_deref(), Some(text));
+        let limit = state.config.limits.serve.as_secs();
+        assert_eq!(said(&state, limit), None, "its step is over by now");
+        state.observed.nodes[0].link = LinkState::Silent { since: Stamp(0) };
+        assert_eq!(said(&state, 5), None, "nobody knows what is done there");
+        state.observed.nodes[0].link = LinkState::Up;
+        begins(&mut state);
+        assert_eq!(said(&state, 5), None, "this console may have started it");
+        state.own.clear();
+        state.server.state = ServingState::Answering;
+        assert_eq!(said(&state, 5), None, "it is done");
     }
 }

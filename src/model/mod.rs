@@ -45,4 +45,4 @@ pub use server::{doubt, listens_since, look_on, prefill, server_since, serves_fo
 pub use state::{Options, State};
 pub use update::update;
 pub use way::{server_url, tunnel_line};
-pub use why::{connected, heard_until, lost_since, tells, told_until};
+pub use why::{connected, heard_until, held_up, held_up_by, lost_since, tells, told_until};

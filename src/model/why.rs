@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use crate::domain::link::LinkState;
+use crate::domain::link::{LinkErrorKind, LinkState};
 use crate::domain::reading::NOT_ASKED;
 use crate::domain::serving::{Health, NoToken};
-use crate::domain::{NodeId, Reading, Stamp, When};
+use crate::domain::{HopId, NodeId, Reading, Stamp, When};
 
 use super::given_up;
 use super::ray::members::silent;
@@ -165,14 +165,38 @@ pub fn heard_until(state: &State, node: NodeId, now: Stamp) -> Stamp {
     }
 }
 
+/// The jump host that keeps a node from being reached: the first on the way to it that is down. `None` where it is not the way.
+#[must_use]
+pub fn held_up_by(state: &State, node: NodeId) -> Option<HopId> {
+    let last = state.nodes.get(node.index()).and_then(|n| n.last_error.as_ref());
+    let error = match &state.observed.node(node)?.link {
+        LinkState::Up | LinkState::Silent { .. } => None,
+        LinkState::Down { error, .. } => Some(error),
+        LinkState::Idle | LinkState::Connecting | LinkState::Asking => last.map(|l| &l.error),
+    };
+    error.filter(|error| error.kind == LinkErrorKind::ViaDown)?;
+    let jump = &state.config.ssh.jump;
+    let before = |hop: &HopId| jump.get(hop.index())?.via;
+    let way = std::iter::successors(state.config.node(node)?.via, before).take(jump.len());
+    let down = |hop: &HopId| state.hop_errors.get(hop.index()).is_some_and(Option::is_some);
+    way.filter(down).last()
+}
+
+/// The nodes that a jump host keeps from being reached, by their names.
+#[must_use]
+pub fn held_up(state: &State, hop: HopId) -> Vec<&str> {
+    let behind = state.config.node_ids().filter(|id| held_up_by(state, *id) == Some(hop));
+    behind.map(|id| state.config.node_name(id)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
     use crate::config::{self, EXAMPLE};
     use crate::domain::event::{Event, EventKind};
-    use crate::domain::link::{LinkError, LinkErrorKind};
-    use crate::domain::{HopId, Now, Source, Wall};
+    use crate::domain::link::LinkError;
+    use crate::domain::{Now, Source, Wall};
     use crate::model::{Options, update};
 
     use super::*;

@@ -6,6 +6,7 @@ use crate::domain::event::Subject;
 use crate::domain::link::LinkState;
 use crate::domain::time::millis;
 use crate::domain::{NodeId, Now, Stamp, Wall};
+use crate::model::foreign::{self, Foreign, Work};
 use crate::model::schedule::every;
 use crate::model::state::LastError;
 use crate::model::{State, heard_until, told_until};
@@ -16,7 +17,7 @@ use super::load;
 use super::log;
 use super::node::readings;
 use super::ray::ray;
-use super::reading::{Origin, Source, reading, seconds};
+use super::reading::{Origin, Source, explained, reading, seconds};
 use super::server::server;
 
 /// The whole state as one object.
@@ -46,9 +47,36 @@ pub fn status(state: &State, now: Now) -> Value {
         "load": load::whole(state, now),
         "ray": ray(state, now),
         "server": server(state, now),
+        "other_bringups": others(state, now),
         "causes": causes(state),
         "notices": state.notices.iter().map(|n| n.text.as_str()).collect::<Vec<_>>(),
     })
+}
+
+/// What another bringup seems to be at, at most one.
+fn others(state: &State, now: Now) -> Vec<Value> {
+    let one = |other: Foreign| {
+        let (kind, verb) = match &other.work {
+            Work::Container => ("container", None),
+            Work::Serve => ("server", None),
+            Work::Verb(verb) => ("verb", Some(verb)),
+        };
+        let said = json!({
+            "node": state.config.node_name(other.node),
+            "kind": kind,
+            "verb": verb,
+            "started_ago_s": other.ago.map(|ago| ago.as_secs_f64()),
+            "text": other.text(state),
+        });
+        explained(said, |key| {
+            match key {
+                "verb" => "it is no verb of the script",
+                _ => "the node does not tell when it was started",
+            }
+            .to_owned()
+        })
+    };
+    foreign::at_work(state, now.stamp).map(one).into_iter().collect()
 }
 
 /// The wall clock in RFC 3339, UTC.

@@ -10,14 +10,14 @@ use crate::domain::event::Purpose;
 use crate::domain::intent::Mode;
 use crate::domain::{Source, Stamp};
 use crate::model::state::{Notice, Quit, ServingState};
-use crate::model::{State, foreign};
+use crate::model::{State, foreign, held_up_by};
 use crate::plan::{Machine, StepState};
 
 use super::Scene;
 use super::canvas::Canvas;
 use super::standing::{self, Mark};
 use super::widgets::row::Row;
-use super::words;
+use super::{top, words};
 
 /// How long a notice stands here; all of them are in the list of commands.
 const NOTICE: Duration = Duration::from_secs(30);
@@ -95,7 +95,7 @@ fn answered(state: &State, notice: &Notice) -> bool {
 fn run(scene: &Scene<'_>) -> Option<(String, Style)> {
     let look = scene.look;
     let machine = scene.state.run.as_ref()?;
-    if scene.state.screen.mode == Mode::Run {
+    if scene.state.screen.steps_top().is_some() {
         return beside_steps(machine).map(|text| (text.to_owned(), look.text()));
     }
     let ended = machine.steps().iter().filter_map(|s| s.later.or(s.ended)).max();
@@ -145,8 +145,8 @@ fn beside_steps(machine: &Machine) -> Option<&'static str> {
 fn next(scene: &Scene<'_>) -> Option<(String, Style)> {
     // Who does the same at the same time is in its way.
     let awaited = match &scene.state.server.state {
-        ServingState::Down | ServingState::Unknown => true,
-        ServingState::Loading | ServingState::Answering | ServingState::Ready => false,
+        ServingState::Down | ServingState::Unknown | ServingState::Loading => true,
+        ServingState::Answering | ServingState::Ready => false,
         ServingState::Failed(_) | ServingState::Degraded(_) | ServingState::Stopping => true,
     };
     if let Some(other) = foreign::at_work(scene.state, scene.now.stamp).filter(|_| awaited) {
@@ -160,7 +160,12 @@ fn next(scene: &Scene<'_>) -> Option<(String, Style)> {
 fn suggestion(state: &State, now: Stamp) -> Option<&'static str> {
     let linked = state.observed.nodes.iter().any(|n| n.link.usable());
     if !linked && state.config.node_ids().all(|id| state.lost(id)) {
-        return Some("nothing can be reached: the panes say why; n tries again now");
+        let said = |id| held_up_by(state, id).is_some_and(|hop| top::tells_of(state, hop));
+        return Some(if state.config.node_ids().all(said) {
+            "nothing can be reached: the line on top says why; n tries again now"
+        } else {
+            "nothing can be reached: the panes say why; n tries again now"
+        });
     }
     if !linked {
         return Some("connecting; nothing runs on a node before you have seen its plan");

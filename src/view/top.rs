@@ -1,12 +1,13 @@
 //! The lines on top: where are we, and what keeps us from the nodes when the way in is not up.
 
 use ratatui::layout::Rect;
+use ratatui::style::Style;
 use ratatui::text::Span;
 
 use crate::domain::link::LinkState;
 use crate::domain::{HopId, Stamp};
 use crate::model::state::ServingState;
-use crate::model::{State, server_since};
+use crate::model::{State, held_up, server_since};
 
 use super::Scene;
 use super::canvas::Canvas;
@@ -14,7 +15,10 @@ use super::look::Look;
 use super::node::load::whole;
 use super::standing::{self, Mark};
 use super::widgets::row::Row;
-use super::words::{NOTHING, clock, seconds};
+use super::words::{self, NOTHING, clock, seconds};
+
+/// Nodes behind a jump host that are named; more of them are counted.
+const NAMED: usize = 4;
 
 /// Lines for hops that are not up; more of them are counted, not shown.
 const HOP_LINES: usize = 2;
@@ -118,27 +122,26 @@ fn hop<'a>(scene: &Scene<'a>, id: HopId, link: &'a LinkState, more: usize) -> Ro
     let (state, look) = (scene.state, scene.look);
     let mark = standing::link(link);
     let mut row = Row::new();
-    let name = state.config.ssh.jump.get(id.index());
-    let title = name.map_or_else(
-        || "jump host".to_owned(),
-        |h| format!("jump {} ({})", h.name, h.login.host),
-    );
+    let hop = state.config.ssh.jump.get(id.index());
+    let (name, host) = hop.map_or(("host", ""), |h| (h.name.as_str(), h.login.host.as_str()));
     row.spans(
         0,
         vec![
             Span::styled(format!(" {} ", mark.glyph()), mark.style(look)),
-            Span::styled(title, look.strong()),
+            Span::styled(format!("jump {name}"), look.strong()),
         ],
     );
+    row.put(4, format!(" ({host})"), look.strong()).tight();
     match link {
         LinkState::Idle => {
             row.put(0, "not dialled yet", look.dim());
         }
         LinkState::Connecting => {
-            row.put(0, "connecting", look.busy());
-            if let Some(last) = state.hop_errors.get(id.index()).and_then(Option::as_ref) {
+            let last = state.hop_errors.get(id.index()).and_then(Option::as_ref);
+            row.put(if last.is_some() { 2 } else { 0 }, "connecting", look.busy());
+            if let Some(last) = last {
                 let age = seconds(scene.now.stamp.since(last.at));
-                row.put(0, format!("{age} ago: {}", last.error.text), look.dim());
+                why(name, &format!("{age} ago: "), &last.error.text, look.dim(), &mut row);
             }
         }
         LinkState::Asking => {
@@ -150,17 +153,52 @@ fn hop<'a>(scene: &Scene<'a>, id: HopId, link: &'a LinkState, more: usize) -> Ro
             row.put(0, format!("silent for {silent}"), look.warn());
         }
         LinkState::Down { error, retry_at, .. } => {
-            row.put(0, error.text.as_str(), look.bad());
+            why(name, "", &error.text, look.bad(), &mut row);
             if let Some(fix) = &error.fix {
-                row.put(2, fix.lines().next().unwrap_or_default(), look.text());
+                row.put(5, fix.lines().next().unwrap_or_default(), look.text());
             }
-            row.put(1, retry(*retry_at, scene.now.stamp), look.dim()).right();
+            row.put(2, retry(*retry_at, scene.now.stamp), look.dim()).right();
         }
+    }
+    // Their panes do not say it once more.
+    let behind = held_up(state, id);
+    if !behind.is_empty() {
+        let behind = if behind.len() > NAMED {
+            words::things(behind.len(), "node")
+        } else {
+            behind.join(", ")
+        };
+        row.put(1, format!("behind it: {behind}"), look.text());
     }
     if more > 0 {
         row.put(1, format!("+{more} more"), look.warn()).right();
     }
     row
+}
+
+/// Why a jump host is down, after `when`, without the name that its line begins with. The first clause stays longest.
+fn why<'a>(name: &str, when: &str, text: &'a str, style: Style, row: &mut Row<'a>) {
+    let text = told_of(name, text);
+    let (first, rest) = text.split_at(text.find(": ").unwrap_or(text.len()));
+    row.put(0, format!("{when}{first}"), style);
+    if !rest.is_empty() {
+        row.put(3, rest, style).tight();
+    }
+}
+
+/// What an error says of a host whose name stands beside it: `gate (aurora@10.1.230.180:22): connection refused` without the name and the address.
+fn told_of<'t>(name: &str, text: &'t str) -> &'t str {
+    let rest = text.strip_prefix(name).filter(|rest| rest.starts_with([':', ' ']));
+    let told = rest.and_then(|rest| match rest.strip_prefix(" (") {
+        Some(address) => Some(address.split_once("): ")?.1),
+        None => rest.strip_prefix(": "),
+    });
+    told.unwrap_or(text)
+}
+
+/// Whether a line on top tells of a jump host.
+pub(super) fn tells_of(state: &State, hop: HopId) -> bool {
+    troubled(state).take(HOP_LINES).any(|(id, _)| id == hop)
 }
 
 /// When the next try comes.
@@ -180,6 +218,22 @@ fn short_model(name: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_said_of_a_host_is_said_without_its_name() {
+        for (text, told) in [
+            (
+                "gate (aurora@10.1.230.180:22): connection refused: nothing listens there",
+                "connection refused: nothing listens there",
+            ),
+            ("gate: no answer within 10 s", "no answer within 10 s"),
+            ("gateway: no answer", "gateway: no answer"),
+            ("gate refused every key", "gate refused every key"),
+            ("gate (odd", "gate (odd"),
+        ] {
+            assert_eq!(told_of("gate", text), told);
+        }
+    }
 
     #[test]
     fn a_model_is_known_by_its_last_part() {

@@ -40,8 +40,31 @@ pub fn all() -> Vec<(&'static str, State)> {
         ("failed", failed()),
         ("Ray by its last resort", last_resort()),
         ("ranks without Ray", ranks()),
+        ("another bringup serves", another(true)),
+        ("another bringup makes a container", another(false)),
         ("whole", whole()),
     ]
+}
+
+/// Another bringup has started the server, or makes a container.
+fn another(serves: bool) -> State {
+    if serves {
+        let mut state = loading(example());
+        state.observed.nodes[0].serve = read(ServeFacts {
+            processes: vec![ServeProcess {
+                pid: 7,
+                mark: Some("2ef2b83c8233".into()),
+                command: "vllm serve m".into(),
+                up_seconds: Some(400),
+            }],
+        });
+        return state;
+    }
+    let mut state = idle(example());
+    let mut made = crate::build::container(&state, NodeId(1), 0);
+    (made.state, made.up_seconds) = (ContainerState::Created, None);
+    state.observed.nodes[1].containers = read(ContainerFacts { containers: vec![made] });
+    state
 }
 
 /// No source but `ray status` answers.

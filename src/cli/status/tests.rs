@@ -399,3 +399,116 @@ fn who_has_just_come_does_not_say_for_how_long_he_has_known() {
         "at http://192.168.200.12:8000 as seen from gate, since when is not known"
     );
 }
+
+#[test]
+fn what_another_bringup_does_is_told() {
+    use crate::domain::container::{Container, ContainerFacts, ContainerState, Labels};
+    let mut state = all_up(false);
+    assert!(!text(&state).contains("another bringup"));
+    let container = Container {
+        id: "3f9a".into(),
+        name: state.config.container.name.clone(),
+        image: String::new(),
+        state: ContainerState::Running,
+        started_at: None,
+        up_seconds: Some(8),
+        restarts: 0,
+        ours: Some(Labels {
+            cluster: state.config.cluster.clone(),
+            ..Labels::default()
+        }),
+        labels: std::collections::BTreeMap::new(),
+        pid: None,
+    };
+    let containers = vec![container];
+    state.observed.nodes[1].containers = Reading::known(ContainerFacts { containers }, state.now.stamp);
+    let text = text(&state);
+    let line = "  ! another bringup may be at work: the container on spark-2 was started 8 s ago, and not from here\n";
+    assert!(text.contains(line), "{text}");
+}
+
+#[test]
+fn a_jump_host_that_is_down_is_told_once_with_the_nodes_behind_it() {
+    let mut state = all_up(false);
+    let down = |kind, text: &str| LinkState::Down {
+        error: LinkError {
+            kind,
+            text: text.into(),
+            fix: None,
+        },
+        since: state.now.stamp,
+        retry_at: None,
+    };
+    let refused = "gate (aurora@10.1.230.180:22): connection refused: nothing listens there";
+    let gate = down(LinkErrorKind::Unreachable, refused);
+    let behind = down(LinkErrorKind::ViaDown, &format!("gate is down: {refused}"));
+    state.observed.nodes[0].link = behind.clone();
+    state.observed.nodes[1].link = behind;
+    if let LinkState::Down { error, .. } = &gate {
+        state.hop_errors[0] = Some(LastError {
+            error: error.clone(),
+            at: state.now.stamp,
+            since: When::found(state.now.stamp),
+        });
+    }
+    state.hops[0] = gate;
+    let said = text(&state);
+    let line = format!("  ! {refused}; behind it: spark-1, spark-2\n");
+    assert!(said.contains(&line), "{said}");
+    assert_eq!(said.matches("connection refused").count(), 1, "{said}");
+    // What one of them has of its own is told of it.
+    state.observed.nodes[1].link = down(LinkErrorKind::Refused, "spark-2 refused every key");
+    let said = text(&state);
+    for line in [
+        format!("  ! {refused}; behind it: spark-1\n"),
+        "  ! spark-2 refused every key\n".to_owned(),
+    ] {
+        assert!(said.contains(&line), "{line}\n{said}");
+    }
+}
+
+#[test]
+fn what_ray_says_of_a_node_whose_container_has_ended_is_told_as_its_word_alone() {
+    use crate::domain::container::{Container, ContainerFacts, ContainerState};
+    use crate::domain::ray::{RayFacts, RayNode};
+    let mut state = all_up(false);
+    let now = state.now.stamp;
+    let member = |n: &crate::config::types::Node| RayNode {
+        id: n.name.clone(),
+        address: n.fabric_address.clone(),
+        alive: true,
+        gpus: f64::from(n.gpus),
+        ..RayNode::default()
+    };
+    let nodes = state.config.nodes.iter().map(member).collect();
+    state.observed.ray = Reading::known(
+        RayFacts {
+            nodes,
+            ..RayFacts::default()
+        },
+        now,
+    );
+    for (index, ends) in [
+        (0, ContainerState::Running),
+        (1, ContainerState::Exited { code: 137, oom: false }),
+    ] {
+        let container = Container {
+            id: "c0ffee".into(),
+            name: state.config.container.name.clone(),
+            image: "i".into(),
+            state: ends,
+            started_at: None,
+            up_seconds: None,
+            restarts: 0,
+            ours: None,
+            labels: std::collections::BTreeMap::new(),
+            pid: None,
+        };
+        let containers = vec![container];
+        state.observed.nodes[index].containers = Reading::known(ContainerFacts { containers }, now);
+    }
+    let text = text(&state);
+    for part in [" running, alive in Ray\n", " exited, code 137, Ray still says alive\n"] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+}

@@ -2,11 +2,11 @@
 
 use crate::domain::link::LinkState;
 use crate::domain::{NodeId, When};
-use crate::model::lost_since;
 use crate::model::state::LastError;
+use crate::model::{held_up_by, lost_since};
 use crate::view::Scene;
 use crate::view::standing;
-use crate::view::top::retry;
+use crate::view::top::{retry, tells_of};
 use crate::view::widgets::row::Row;
 use crate::view::widgets::wrap::wrap;
 use crate::view::words::seconds;
@@ -39,7 +39,9 @@ pub(super) fn rows<'a>(scene: &Scene<'a>, id: NodeId, width: u16) -> Vec<Row<'a>
                 );
             }
             let mut rows = vec![row];
-            if let Some(last) = scene.state.nodes.get(id.index()).and_then(|n| n.last_error.as_ref()) {
+            if let Some(said) = above(scene, id) {
+                rows.extend(text(said, width, look.dim()));
+            } else if let Some(last) = scene.state.nodes.get(id.index()).and_then(|n| n.last_error.as_ref()) {
                 rows.extend(text(&last_try(last, scene), width, look.dim()));
             }
             rows
@@ -62,6 +64,10 @@ pub(super) fn rows<'a>(scene: &Scene<'a>, id: NodeId, width: u16) -> Vec<Row<'a>
             );
             row.put(1, retry(*retry_at, scene.now.stamp), look.dim()).right();
             let mut rows = vec![row];
+            if let Some(said) = above(scene, id) {
+                rows.extend(text(said, width, look.dim()));
+                return rows;
+            }
             rows.extend(text(&error.text, width, look.bad()));
             if let Some(fix) = &error.fix {
                 rows.extend(text(&format!("fix: {fix}"), width, look.good()));
@@ -69,6 +75,12 @@ pub(super) fn rows<'a>(scene: &Scene<'a>, id: NodeId, width: u16) -> Vec<Row<'a>
             rows
         }
     }
+}
+
+/// That a line on top says why the node can't be reached: it is its jump host, and nothing is known of the node itself.
+fn above(scene: &Scene<'_>, id: NodeId) -> Option<&'static str> {
+    let hop = held_up_by(scene.state, id)?;
+    tells_of(scene.state, hop).then_some("waits for its jump host, see above")
 }
 
 fn text<'a>(text: &str, width: u16, style: ratatui::style::Style) -> Vec<Row<'a>> {

@@ -286,7 +286,7 @@ fn whole_words(text: &str, room: u16) -> Cow<'_, str> {
 /// Where a text's first clause ends: before the mark that the next one begins with.
 fn clause_end(text: &str) -> usize {
     let later = |mark| text.match_indices(mark).map(|(at, _)| at).find(|at| *at > 0);
-    let ends = [": ", "; "].into_iter().filter_map(later);
+    let ends = [": ", "; ", ", and "].into_iter().filter_map(later);
     ends.min().unwrap_or(text.len())
 }
 
