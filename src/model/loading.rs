@@ -176,7 +176,6 @@ fn rank_part(state: &State, id: NodeId, view: &NodeView, head: &Load) -> Option<
         part.share = inferred(state, view, stage);
         return Some(part);
     }
-    // Such lines come in the wrong order and late: a stage in which the whole is cannot be ahead of a rank's, but for the one that they wait in together.
     let mut part = plain(stage, Some(since), ToldBy::HeadLog);
     part.bar = bar.filter(|bar| bar.total > 0);
     part.share = match part.bar {
@@ -186,15 +185,32 @@ fn rank_part(state: &State, id: NodeId, view: &NodeView, head: &Load) -> Option<
     Some(part)
 }
 
-/// The stage of a rank of the head's log, since when, and who tells.
+/// The stage of a rank of the head's log, since when, and who tells. Such lines come late and in the wrong order.
 #[must_use]
 pub fn rank_stage(head: &Load, rank: &Rank) -> Option<(Stage, When, ToldBy)> {
     let (stage, since) = rank.stage?;
-    // "Starting to load model" is only a guess at a download: where the whole is at the weights, nothing is downloaded any more.
-    if let (Stage::Download, Some((whole @ Stage::Weights, at))) = (stage, head.stage) {
-        return Some((whole, at, ToldBy::Inferred));
+    if let Some((whole, at)) = head.stage {
+        // "Starting to load model" is only a guess at a download: where the whole is at the weights, nothing is downloaded any more.
+        let guess = stage == Stage::Download && whole == Stage::Weights;
+        if guess || phase(stage) < phase(whole) {
+            return Some((whole, at, ToldBy::Inferred));
+        }
     }
     Some((stage, since, ToldBy::HeadLog))
+}
+
+/// Phases of a start: no rank begins one before every rank has ended the one before, for the executor waits for all of them.
+fn phase(stage: Stage) -> u8 {
+    match stage {
+        Stage::Image | Stage::Container | Stage::Starting | Stage::Placement => 0,
+        Stage::Distributed => 1,
+        Stage::Download | Stage::Weights => 2,
+        Stage::Compile | Stage::KvCache => 3,
+        Stage::Graphs => 4,
+        Stage::Warmup => 5,
+        Stage::Listening => 6,
+        Stage::Ready => 7,
+    }
 }
 
 /// The ranks that a log of the head places on a node.

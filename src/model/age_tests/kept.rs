@@ -4,7 +4,9 @@ use super::given_up::since;
 use super::*;
 use crate::domain::container::{Container, ContainerFacts, ContainerState};
 use crate::domain::event::{ProbeId, Subject};
+use crate::domain::load::RankLine;
 use crate::domain::logs::LogSource;
+use crate::model::loading::ToldBy;
 
 /// When the server's process began; its container is older.
 const BEGAN: u64 = 5;
@@ -205,4 +207,45 @@ proptest! {
     fn a_load_never_falls_while_its_server_is_the_same(turns in prop::collection::vec(prop::sample::select(&TURNS[..]), 0..40)) {
         prop_assert_eq!(kept(&turns), Ok(()));
     }
+}
+
+#[test]
+fn a_workers_lines_that_come_late_never_take_it_back() {
+    let mut console = Console::comes(0, 0);
+    let worker = NodeId(1);
+    let rank = |address: Option<&str>, stage| {
+        LineFact::Rank(RankLine {
+            name: None,
+            rank: Some(u32::from(address.is_some())),
+            pid: Some(120),
+            address: address.map(str::to_owned),
+            stage: Some(stage),
+            bar: None,
+        })
+    };
+    let own = console.state.config.node(worker).unwrap().fabric_address.clone();
+    console.line(1, 1, LineFact::NewStart);
+    // The driver tells what it does at once, and of the worker nothing, or what is long over.
+    let mut seen = Vec::new();
+    for (second, whole, late) in [
+        (10, Stage::Distributed, None),
+        (20, Stage::Weights, Some(Stage::Distributed)),
+        (30, Stage::Weights, Some(Stage::Download)),
+        (40, Stage::KvCache, Some(Stage::Weights)),
+        (50, Stage::Graphs, Some(Stage::KvCache)),
+        (60, Stage::Graphs, Some(Stage::Graphs)),
+    ] {
+        console.line(second, second, LineFact::Stage(whole));
+        seen.extend(part(&console.state, worker).map(|p| (p.stage, p.told_by)));
+        if let Some(late) = late {
+            console.line(second + 1, second + 1, rank(Some(&own), late));
+            seen.extend(part(&console.state, worker).map(|p| (p.stage, p.told_by)));
+        }
+    }
+    assert!(seen.is_sorted_by_key(|(stage, _)| *stage), "{seen:?}");
+    let stages: Vec<Stage> = seen.iter().map(|(stage, _)| *stage).collect();
+    let whole = [Stage::Distributed, Stage::Weights, Stage::KvCache, Stage::Graphs];
+    assert!(whole.iter().all(|stage| stages.contains(stage)), "{seen:?}");
+    assert_eq!(seen.last(), Some(&(Stage::Graphs, ToldBy::HeadLog)));
+    assert_eq!(seen.get(2), Some(&(Stage::Weights, ToldBy::Inferred)));
 }

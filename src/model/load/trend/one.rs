@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::domain::Stamp;
+use crate::domain::time::human;
 
 use super::{RATE_WINDOW, WINDOW};
 
@@ -17,6 +18,9 @@ const PART: f64 = 3.0;
 
 /// Part of a step by which a reading that rises may fall from one look to the next.
 const DIPS: f64 = 32.0;
+
+/// Time below which what an amount does is told as what it did: a rate of two looks a second apart says more than anybody knows.
+const RATE_LEAST: Duration = Duration::from_secs(5);
 
 /// Bytes in a GiB.
 const GIB: f64 = 1_073_741_824.0;
@@ -132,8 +136,17 @@ impl Trend {
             if rate > 0.0 && !moves && !young {
                 return "has hardly grown".to_owned();
             }
-            let does = if rate > 0.0 { "grows" } else { "falls" };
-            return format!("{does} {:.1} GiB/min", rate.abs() / GIB);
+            let (does, did) = if rate > 0.0 {
+                ("grows", "grew")
+            } else {
+                ("falls", "fell")
+            };
+            let took = Duration::from_secs_f64(minutes * 60.0);
+            return if took < RATE_LEAST {
+                format!("{did} by {:.1} GiB in {}", grown.abs() / GIB, human(took))
+            } else {
+                format!("{does} {:.1} GiB/min", rate.abs() / GIB)
+            };
         }
         match self.growth(now, WINDOW, began) {
             Some((grown, _)) if grown >= step => {

@@ -34,7 +34,7 @@ fn the_end_of_the_server_before_is_no_rate_of_a_load() {
     let not = "was not read since the load began";
     assert_eq!(told(&used[..3], began).as_deref(), Some(not));
     // It is a fall where nobody knows of a load that began since.
-    assert_eq!(told(&used[..3], None).as_deref(), Some("falls 1492.5 GiB/min"));
+    assert_eq!(told(&used[..3], None).as_deref(), Some("fell by 99.5 GiB in 4 s"));
 }
 
 #[test]
@@ -44,6 +44,16 @@ fn a_rate_is_of_some_looks_and_not_of_the_minute() {
     used.extend((1..=6).map(|turn| 7680 + turn * 1536));
     assert_eq!(told(&used, None).as_deref(), Some("grows 45.0 GiB/min"));
     assert_eq!(told(&used, Some(0)).as_deref(), Some("grows 45.0 GiB/min"));
+}
+
+#[test]
+fn what_two_looks_show_is_told_with_its_time_and_not_as_a_rate() {
+    let steps = [7680, 7680 + 1536];
+    assert_eq!(told(&steps, None).as_deref(), Some("grew by 1.5 GiB in 2 s"));
+    assert_eq!(told(&[9216, 7680], None).as_deref(), Some("fell by 1.5 GiB in 2 s"));
+    // From some looks on it is one.
+    let more = [7680, 9216, 10_752, 12_288];
+    assert_eq!(told(&more, None).as_deref(), Some("grows 45.0 GiB/min"));
 }
 
 #[test]
