@@ -23,9 +23,13 @@ use super::run;
 use super::schedule::{HEALTH_EVERY, every, ray_every};
 use super::state::{HeadSeen, ServingState, Started, State};
 use super::way::command_line;
+use super::why::silent_with_its_hop;
 
 /// How long a node may be silent before that is seen.
 const UNNOTICED: Duration = Duration::from_secs(4);
+
+/// Time after the end of a step in which what has made it fail is seen at the latest: more than the slowest look at a container takes to come.
+const SEEN_LATE: Duration = Duration::from_secs(30);
 
 impl State {
     /// Why something fails, or may: the first cause first, warnings last.
@@ -79,12 +83,23 @@ impl State {
             StepKind::Join => Step::Join,
             StepKind::Membership => Step::Membership,
             // The whole cluster is needed for it, so anything may be why.
-            StepKind::Serve => return self.first_cause(),
+            StepKind::Serve => return self.causes().into_iter().find(|c| fails(c) && self.by_then(c, id)),
             StepKind::StopServe | StepKind::StopNode => return None,
         };
         let here = |cause: &Cause| step.node.is_none() || cause.node.is_none() || cause.node == step.node;
         let about = |cause: &Cause| cause.steps.is_empty() || cause.steps.contains(&wanted);
-        self.causes().into_iter().find(|c| fails(c) && about(c) && here(c))
+        let mut causes = self.causes().into_iter();
+        causes.find(|c| fails(c) && about(c) && here(c) && self.by_then(c, id))
+    }
+
+    /// Whether a cause was there when a step ended, as far as is known: what came later is none of it.
+    fn by_then(&self, cause: &Cause, id: StepId) -> bool {
+        let status = self.run.as_ref().and_then(|run| run.steps().get(id.index()));
+        let Some(ended) = status.and_then(|status| status.ended) else {
+            return true;
+        };
+        let ended = self.now.stamp.since(ended).saturating_sub(SEEN_LATE);
+        cause.found || cause.at <= Wall(self.now.wall.0.saturating_sub(millis(ended)))
     }
 }
 
@@ -304,6 +319,8 @@ fn answering(state: &State, node: NodeId) -> Option<Judged> {
     let now = state.now.stamp;
     let silent = match &seen.link {
         LinkState::Up => None,
+        // It is the way to it that is silent.
+        LinkState::Silent { .. } if silent_with_its_hop(state, node) => None,
         LinkState::Silent { since } => Some(format!("no sign of life for {}", human(now.since(*since)))),
         LinkState::Down { error, .. } => match error.kind {
             LinkErrorKind::Lost | LinkErrorKind::Unreachable => Some(error.text.clone()),

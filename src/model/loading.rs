@@ -83,7 +83,8 @@ pub fn part(state: &State, id: NodeId) -> Option<Part> {
         return outside(state, id);
     }
     // What the server shows of itself is more than the last stage that a log tells of.
-    if state.server.state.answers() {
+    let unseen = state.server.state == ServingState::Unknown && proven(state);
+    if state.server.state.answers() || unseen {
         let stage = if proven(state) { Stage::Ready } else { Stage::Listening };
         return Some(plain(stage, None, ToldBy::Outside));
     }

@@ -21,7 +21,7 @@ use super::life;
 use super::schedule::{every, ray_every};
 use super::server::{listens_since, proven, wrong_model};
 use super::state::{ServingState, Started, State};
-use super::why::lost_since;
+use super::why::{lost_since, silent_with_its_hop};
 
 /// What the times of two clocks may differ by for rounding and for the error of a look.
 const SLACK: Duration = Duration::from_secs(5);
@@ -110,7 +110,7 @@ fn began(state: &State, id: NodeId, container: &Container) -> Option<Stamp> {
 pub(super) fn first(state: &State) -> Option<String> {
     let name = |id| state.config.node_name(id);
     for id in state.config.node_ids() {
-        if lost_since(state, id).is_some() {
+        if lost_since(state, id).is_some() && !silent_with_its_hop(state, id) {
             let silent = state.observed.node(id).is_some_and(|n| n.link.usable());
             let what = if silent { "is silent" } else { "can't be reached" };
             return Some(format!("{} {what}", name(id)));
@@ -190,7 +190,7 @@ fn witness(state: &State, losses: &mut Losses) {
 /// Whether a node was out of reach and nothing of its container is known since.
 fn away(state: &State, losses: &mut Losses, id: NodeId) {
     let Some(seen) = state.observed.node(id) else { return };
-    if lost_since(state, id).is_some() {
+    if lost_since(state, id).is_some() && !silent_with_its_hop(state, id) {
         losses.away.insert(id);
         return;
     }

@@ -1,6 +1,7 @@
 //! Why something is not known, as far as the connections tell.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use crate::domain::link::{LinkErrorKind, LinkState};
 use crate::domain::reading::NOT_ASKED;
@@ -132,6 +133,23 @@ pub fn lost_since(state: &State, node: NodeId) -> Option<When> {
         // Where it is tried again, nothing says yet that it answers.
         LinkState::Idle | LinkState::Connecting | LinkState::Asking => last.map(|l| l.since),
     }
+}
+
+/// What the last signs of life of a jump host and of a node behind it may differ by when both are lost in the same moment: they are heard at different times.
+const TOGETHER: Duration = Duration::from_secs(3);
+
+/// Whether a jump host before a silent node fell silent with it, or before: then nobody knows how the node is.
+pub(super) fn silent_with_its_hop(state: &State, node: NodeId) -> bool {
+    let (jump, own) = (&state.config.ssh.jump, state.config.node(node));
+    let Some(LinkState::Silent { since }) = state.observed.node(node).map(|seen| &seen.link) else {
+        return false;
+    };
+    let first = own.and_then(|node| node.via);
+    let chain = std::iter::successors(first, |hop| jump.get(hop.index())?.via);
+    chain.take(jump.len()).any(|hop| {
+        let hop = state.hops.get(hop.index());
+        matches!(hop, Some(LinkState::Silent { since: hop }) if *hop <= since.plus(TOGETHER))
+    })
 }
 
 /// Whether a node tells now what is known of it: it is connected, and its readings go on.

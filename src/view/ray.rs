@@ -89,7 +89,8 @@ fn title<'a>(scene: &Scene<'a>) -> Row<'a> {
             .filter(counted)
             .filter_map(Member::said_alive)
             .map(|n| n.gpus)
-            .sum();
+            // The sum of nothing is a zero without a sign.
+            .fold(0.0, |sum, gpus| sum + gpus);
         let ssh = |m: &&Member<'_>| m.silent.is_some_and(|s| s.by == SilentBy::Ssh);
         let silent = members.iter().filter(ssh).count();
         let doubted = members.iter().filter(|m| m.doubted() && !ssh(m)).count();

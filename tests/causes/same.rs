@@ -1,10 +1,12 @@
 //! One event is one cause, in the same words for who has watched it and for who comes later.
 
-use bringup::diagnose::Kind;
+use bringup::diagnose::{Cause, Kind};
+use bringup::domain::Stamp;
 use bringup::domain::container::ContainerState;
 use bringup::domain::event::{EventKind, Facts};
 use bringup::domain::link::LinkState;
 use bringup::domain::serving::{Health, ServeFacts, ServerFacts};
+use bringup::plan::StepKind;
 
 use crate::told::{HEAD, Told, WORKER, member};
 use crate::{BANNER, WORKER_DIED};
@@ -236,4 +238,63 @@ fn a_worker_that_was_replaced_under_a_ready_server_is_the_cause_with_its_cure_un
     told.server(40_000, ServerFacts::Health(Health::Refused));
     told.at(40_100, HEAD, EventKind::Tick);
     assert_eq!(causes(&told), []);
+}
+
+#[test]
+fn a_run_that_is_over_takes_no_cause_from_what_happens_later() {
+    let mut told = Told::new();
+    told.up();
+    let of = |cause: Option<Cause>| cause.and_then(|c| c.rule);
+    let cause = told.failed_wait(StepKind::Join, WORKER, |told, ms| {
+        let state = if ms < 10_000 {
+            ContainerState::Running
+        } else {
+            EXITED(1)
+        };
+        told.container(ms, WORKER, state);
+    });
+    assert_eq!(of(cause).as_deref(), Some("container-ended"));
+    // Minutes later somebody has brought the worker back, and it is killed.
+    told.again_since(200_000, WORKER, 195_000);
+    told.container(300_000, WORKER, EXITED(137));
+    let now: Vec<_> = told.causes().into_iter().filter_map(|c| c.rule).collect();
+    assert_eq!(now, ["container-killed"]);
+    assert_eq!(of(told.step_cause()), None);
+}
+
+#[test]
+fn a_silence_that_is_over_is_not_why_a_replaced_worker_had_died() {
+    let mut told = Told::new();
+    told.up();
+    told.clock(100, HEAD, 0);
+    told.ray(1_000, ADDRESSES.map(|address| member(address, true)).to_vec());
+    told.line(HEAD, 1, BANNER);
+    told.at(
+        40_000,
+        HEAD,
+        EventKind::Link(LinkState::Silent { since: Stamp(33_000) }),
+    );
+    told.at(42_000, HEAD, EventKind::Link(LinkState::Up));
+    told.container(45_000, WORKER, ContainerState::Running);
+    told.container(48_000, WORKER, EXITED(137));
+    told.line(HEAD, 48, WORKER_DIED);
+    let first = |told: &Told| causes(told).first().map(|c| c.0.clone());
+    assert_eq!(first(&told).as_deref(), Some("container-killed"));
+    // Another run removes it and starts it again.
+    told.at(60_000, WORKER, EventKind::Facts(Facts::Containers(Default::default())));
+    assert_eq!(first(&told).as_deref(), Some("container-killed"));
+    let worker = ["worker-anew", "container-killed"];
+    for ms in (75_000..90_000).step_by(1_000) {
+        told.again_since(ms, WORKER, 70_000);
+        told.at(ms + 100, HEAD, EventKind::Facts(Facts::Serve(ServeFacts::default())));
+        told.server(ms + 200, ServerFacts::Health(Health::Refused));
+        told.ray_alone(
+            ms + 300,
+            ADDRESSES
+                .map(|address| member(address, ms > 80_000 || address == ADDRESSES[0]))
+                .to_vec(),
+        );
+        let seen = first(&told).unwrap_or_default();
+        assert!(worker.contains(&seen.as_str()), "{ms}: {:#?}", told.causes());
+    }
 }

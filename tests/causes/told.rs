@@ -297,6 +297,11 @@ impl Told {
         self.state.step_cause(StepId(0))
     }
 
+    /// The cause that is shown beside the step of such a run.
+    pub fn step_cause(&self) -> Option<Cause> {
+        self.state.step_cause(StepId(0))
+    }
+
     fn failed(&self) -> bool {
         let run = self.state.run.as_ref().expect("a run");
         matches!(run.steps()[0].state, StepState::Failed(_))

@@ -11,7 +11,7 @@ use crate::domain::ray::{PlacementGroup, RayFacts, RayNode};
 use crate::domain::time::{human, millis};
 use crate::domain::{NodeId, Now, Stamp, Wall, When};
 use crate::model::schedule::{RAY_EVERY, every, ray_every};
-use crate::model::{State, connected, lost_since};
+use crate::model::{State, connected, ends, lost_since};
 use crate::plan::stray_of;
 
 /// A node of the config in Ray.
@@ -179,11 +179,14 @@ pub fn members(state: &State) -> Option<Vec<Member<'_>>> {
     Some(state.config.node_ids().filter_map(one).collect())
 }
 
-/// That Ray calls a node alive whose container has ended: it learns of that later than Docker.
+/// That Ray calls a node alive whose container has ended or is gone: it learns of that later than Docker.
 fn ended(state: &State, id: NodeId) -> Option<String> {
     let seen = &state.observed.node(id)?.containers;
     let fresh = !seen.stale(state.now.stamp, every(state, id, Subject::Containers));
-    let own = seen.value().filter(|_| fresh)?.named(&state.config.container.name)?;
+    let Some(own) = seen.value().filter(|_| fresh)?.named(&state.config.container.name) else {
+        let gone = ends::standing(state, id)??;
+        return Some(format!("its container has gone ({gone}): Ray has not noticed yet"));
+    };
     match &own.state {
         ContainerState::Exited { code, .. } => Some(format!(
             "its container has ended with exit code {code}: Ray has not noticed yet"
@@ -205,7 +208,7 @@ fn twice(ray: &RayFacts, counted: &RayNode) -> Option<String> {
     if lives.len() < 2 {
         return None;
     }
-    let gpus: f64 = lives.iter().map(|n| n.gpus).sum();
+    let gpus = lives.iter().fold(0.0, |sum, n| sum + n.gpus);
     let id: String = counted.id.chars().take(SHORT_ID).collect();
     Some(format!(
         "registered {} times: Ray calls them all alive, {} together; {id} came last and is the one that counts here",

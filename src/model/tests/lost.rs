@@ -1,6 +1,9 @@
 //! A ready server that has lost a part of its cluster.
 
+use crate::domain::HopId;
 use crate::domain::sign::{Sign, SignKind};
+use crate::model::loading;
+use crate::model::ray::members::{self, Member};
 
 use super::*;
 
@@ -259,4 +262,43 @@ fn a_worker_that_was_stopped_is_not_back_because_its_head_was_stopped_too() {
     // The last answer of each is old by now.
     told.tick(300_000);
     assert_eq!(stopped(&told), both, "Docker tells nothing any more");
+}
+
+#[test]
+fn a_node_that_is_silent_with_its_jump_host_is_not_blamed_and_one_that_was_before_it_is() {
+    let silent = |since| EventKind::Link(LinkState::Silent { since: Stamp(since) });
+    let hop = Source::Hop(HopId(0));
+    for (node_since, hop_since, blamed) in [(10_000, 10_400, false), (10_000, 60_000, true)] {
+        let mut told = whole();
+        told.at(node_since + 3000, Source::Node(WORKER), silent(node_since));
+        told.at(hop_since + 3100, hop, silent(hop_since));
+        told.tick(hop_since + 3200);
+        let rule = told.0.first_cause().and_then(|c| c.rule);
+        assert_eq!(rule.as_deref() == Some("node-not-answering"), blamed, "{rule:?}");
+        assert!(blamed || !matches!(told.state(), ServingState::Degraded(_)));
+    }
+}
+
+#[test]
+fn a_worker_whose_container_was_taken_away_is_doubted_while_ray_calls_it_alive() {
+    let mut told = whole();
+    let doubted = |told: &Told| {
+        let members = members::members(&told.0).unwrap();
+        members.iter().map(Member::doubted).collect::<Vec<_>>()
+    };
+    assert_eq!(doubted(&told), [false, false]);
+    told.node(300, WORKER, Facts::Containers(ContainerFacts::default()));
+    assert_eq!(doubted(&told), [false, true]);
+}
+
+#[test]
+fn what_was_ready_when_it_was_seen_last_was_not_at_an_earlier_stage() {
+    let mut told = whole();
+    let stage = |told: &Told| loading::part(&told.0, HEAD).map(|part| part.stage);
+    assert_eq!(stage(&told), Some(Stage::Ready));
+    let silent = EventKind::Link(LinkState::Silent { since: Stamp(400) });
+    told.at(3500, Source::Node(HEAD), silent);
+    told.tick(20_000);
+    assert_eq!(*told.state(), ServingState::Unknown);
+    assert_eq!(stage(&told), Some(Stage::Ready));
 }
