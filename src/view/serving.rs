@@ -217,6 +217,9 @@ fn at_most(lines: &[String], most: usize) -> Vec<String> {
     whole.iter().cloned().chain(rest).collect()
 }
 
+/// Cells of "y copies".
+const COPIES: u16 = 8;
+
 /// What to do about what is wrong: the fix, in as many lines as leave room for the rest, and the command that goes with it.
 fn cure<'a>(scene: &Scene<'a>, height: u16, width: u16) -> Vec<Row<'a>> {
     let (state, look) = (scene.state, scene.look);
@@ -237,7 +240,11 @@ fn cure<'a>(scene: &Scene<'a>, height: u16, width: u16) -> Vec<Row<'a>> {
     }
     if let Some(text) = cause::command(state, &cause) {
         let mut row = Row::new();
-        row.put(0, text, look.good());
+        // A line of which not all is seen is the one to be copied: it leaves that its place.
+        let room = width.saturating_sub(COPIES + 2);
+        let cut = (text.chars().count() > usize::from(room)).then(|| wrap(&text, room.saturating_sub(1)));
+        let first = cut.and_then(|pieces| Some(format!("{}…", pieces.first()?)));
+        row.put(0, first.unwrap_or(text), look.good());
         row.put(1, "y copies", look.dim()).right();
         rows.push(row);
     }

@@ -57,6 +57,9 @@ fn what_every_rule_offers_to_run_runs_from_the_operators_shell_on_the_node_that_
         // The node's own shell can read it.
         shell(&["-n", "-c", &line]);
         assert!(!line.contains(" save "), "{}: no image onto a terminal", rule.id);
+        // Without both it waits for what comes, and tells nothing of what was.
+        let waits = line.contains(" events ") && !(line.contains(" --since ") && line.contains(" --until 0s "));
+        assert!(!waits, "{}: {line}", rule.id);
         let status = told.status();
         let told_there = status["causes"].as_array().expect("a list");
         assert!(

@@ -388,7 +388,8 @@ fn a_worker_that_was_stopped_is_named_with_its_cure_and_the_load_is_told_as_it_e
         "✗ degraded",
         "✗ the container vllm-qwen35 of spark-2 was stopped",
         "fix: start again what is missing with U or",
-        "on spark-2: docker logs --tail 50 vllm-qwen35",
+        "Docker's events tell when it ended, not by whom",
+        "on spark-2: docker events --since 24h",
     ] {
         assert!(text.contains(part), "{part}\n{text}");
     }

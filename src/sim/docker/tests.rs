@@ -50,6 +50,12 @@ fn a_container_is_run_stopped_and_removed() {
         events.0.ends_with("000000000 die 0\n"),
         "its end is remembered: {events:?}"
     );
+    // As the rule for a container that was stopped asks for it, whether it is still there or not.
+    let asked = "events --since 24h --until 0s --filter container=v";
+    let (out, err, code) = ask(&mut w, 0, asked, 9);
+    let die = format!("container die {} (exitCode=0, name=v)\n", id.trim());
+    assert!(out.ends_with(&die) && out.lines().count() == 1, "{out}");
+    assert_eq!((err.as_str(), code), ("", 0));
     assert_eq!(
         ask(&mut w, 0, "stop v", 9).1,
         "Error response from daemon: No such container: v\n"

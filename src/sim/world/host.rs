@@ -95,6 +95,17 @@ impl Container {
     }
 }
 
+/// What is remembered of a container that was removed.
+#[derive(Debug, Clone)]
+pub struct Gone {
+    /// Its id.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// When and how it ended.
+    pub end: End,
+}
+
 /// One node.
 #[derive(Debug)]
 pub struct Host {
@@ -108,8 +119,8 @@ pub struct Host {
     pub images: BTreeMap<String, Image>,
     /// Containers, the newest first, as `docker ps` lists them.
     pub containers: Vec<Container>,
-    /// Ids and ends of containers that were removed, the latest last, which the engine remembers among its events.
-    pub gone: VecDeque<(String, End)>,
+    /// Containers that were removed, the latest last, whose ends the engine remembers among its events.
+    pub gone: VecDeque<Gone>,
     /// Temperature of the GPU in degrees, and when it was that.
     pub heat: (f64, Moment),
     /// What it has read from its disk since its boot.
@@ -177,7 +188,15 @@ impl Host {
     /// When and how the container of this id ended, also where it was removed since.
     pub fn end(&self, id: &str) -> Option<End> {
         let here = self.containers.iter().find(|c| c.id == id).and_then(|c| c.end);
-        here.or_else(|| self.gone.iter().find(|(gone, _)| gone == id).map(|(_, end)| *end))
+        here.or_else(|| self.gone.iter().find(|gone| gone.id == id).map(|gone| gone.end))
+    }
+
+    /// Ids and ends of the containers that had this name, the earliest first.
+    pub fn ends(&self, name: &str) -> Vec<(&str, End)> {
+        let gone = self.gone.iter().filter(|g| g.name == name);
+        let gone = gone.map(|g| (g.id.as_str(), g.end));
+        let here = self.containers.iter().filter(|c| c.name == name);
+        gone.chain(here.filter_map(|c| Some((c.id.as_str(), c.end?)))).collect()
     }
 
     /// The container of this name or id (a prefix of at least twelve digits will do).

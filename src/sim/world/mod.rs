@@ -267,13 +267,13 @@ impl World {
     /// Removes a container. The caller has checked that it does not run.
     pub fn remove(&mut self, node: usize, name: &str) {
         if let Some(host) = self.hosts.get_mut(node)
-            && let Some((id, end)) = host.find(name).map(|c| (c.id.clone(), c.end))
+            && let Some((id, name, end)) = host.find(name).map(|c| (c.id.clone(), c.name.clone(), c.end))
         {
             if host.gone.len() >= host::GONE {
                 host.gone.pop_front();
             }
-            host.gone.extend(end.map(|end| (id.clone(), end)));
             host.containers.retain(|c| c.id != id);
+            host.gone.extend(end.map(|end| host::Gone { id, name, end }));
         }
     }
 }
