@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::ids::StepId;
+use super::ids::{NodeId, StepId};
 
 /// News of a step.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -58,8 +58,10 @@ pub struct Failure {
     pub expected: String,
     /// Lines around it, from the command's output or the container's log, masked.
     pub lines: Vec<String>,
-    /// What to do, when it is known.
+    /// What to do, in words, when it is known: no shell is meant to read it.
     pub fix: Option<String>,
+    /// What to run for it, and on which node, where the fix is such a command.
+    pub command: Option<(NodeId, String)>,
     /// How long the step ran.
     pub after: Duration,
 }

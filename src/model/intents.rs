@@ -268,10 +268,22 @@ fn follow(state: &mut State) {
     }
 }
 
-fn copy(state: &State, effects: &mut Vec<Effect>) {
+/// Copies what runs as it is from the operator's own shell, and nothing else.
+fn copy(state: &mut State, effects: &mut Vec<Effect>) {
     let text = match state.screen.mode {
         Mode::Plan => state.plan.as_ref().map(|p| plan::script(p, &state.config)),
-        Mode::Run => run::fix(state),
+        Mode::Run => match run::cure(state) {
+            Some(run::Cure::Line(line)) => Some(line),
+            Some(run::Cure::Words) => {
+                let said = "no command is known for this: the fix is text";
+                notice(state, Source::Operator, said.to_owned());
+                None
+            }
+            None => {
+                notice(state, Source::Operator, "there is no command to copy here".to_owned());
+                None
+            }
+        },
         Mode::Panes => state.cure().or_else(|| Some(super::tunnel_line(&state.config))),
         Mode::Test | Mode::StopMenu | Mode::Commands | Mode::Help | Mode::Question => {
             Some(super::tunnel_line(&state.config))

@@ -16,6 +16,7 @@ use super::load::{Load, failures};
 use super::server;
 use super::state::State;
 use super::update::notice;
+use super::way::command_line;
 
 /// Starts the shown plan.
 pub(super) fn confirm(state: &mut State, effects: &mut Vec<Effect>) {
@@ -82,21 +83,34 @@ pub(super) fn abort(state: &mut State, effects: &mut Vec<Effect>) {
     perform(state, todo, effects);
 }
 
-/// The cure of the step that failed, when one is known: that of its first cause, a command where it has one.
-pub(super) fn fix(state: &State) -> Option<String> {
+/// What there is to do about the step that failed, as the screen shows it.
+pub(super) enum Cure {
+    /// A line for the operator's own shell, that runs as it is.
+    Line(String),
+    /// Words alone: what a shell makes of them is not what they say.
+    Words,
+}
+
+/// The cure of the step that failed, when one is known: that of its first cause, else what the step itself knows to do.
+pub(super) fn cure(state: &State) -> Option<Cure> {
     // What has come true since needs no cure.
     if state.run.as_ref()?.steps().iter().any(|s| s.later.is_some()) {
         return None;
     }
     let cause = causes::failed_step(state).and_then(|step| state.step_cause(step));
-    let cure = cause.and_then(|c| state.by_hand(&c).or(c.fix));
-    cure.or_else(|| step_fix(state))
+    if let Some(line) = cause.as_ref().and_then(|c| state.by_hand(c)) {
+        return Some(Cure::Line(line));
+    }
+    if cause.is_some_and(|c| c.fix.is_some()) {
+        return Some(Cure::Words);
+    }
+    step_cure(state)
 }
 
 /// What the step itself knows to do.
-fn step_fix(state: &State) -> Option<String> {
-    state.run.as_ref()?.steps().iter().find_map(|s| match &s.state {
-        StepState::Failed(failure) => failure.fix.clone(),
+fn step_cure(state: &State) -> Option<Cure> {
+    let failure = state.run.as_ref()?.steps().iter().find_map(|s| match &s.state {
+        StepState::Failed(failure) => Some(failure),
         StepState::Waiting
         | StepState::Checking
         | StepState::Running
@@ -104,7 +118,10 @@ fn step_fix(state: &State) -> Option<String> {
         | StepState::Done(_)
         | StepState::Aborted
         | StepState::Unknown(_) => None,
-    })
+    })?;
+    let command = failure.command.as_ref();
+    let line = command.and_then(|(node, line)| command_line(&state.config, *node, line));
+    line.map(Cure::Line).or(failure.fix.as_ref().map(|_| Cure::Words))
 }
 
 fn progress(state: &State) -> Progress {

@@ -2,12 +2,69 @@
 
 use crate::config::Config;
 use crate::config::types::Engine;
+use crate::domain::command::quote;
 use crate::domain::link::LinkState;
 use crate::domain::observed::Observed;
 use crate::domain::{NodeId, Stamp};
 
 use super::condition::Condition;
 use super::judge::{judge, ours, stray_of};
+
+/// What to do, in words, and what to run for it on a node where the words name one command that looks and changes nothing.
+#[must_use]
+pub(super) fn cure(
+    condition: &Condition,
+    observed: &Observed,
+    config: &Config,
+    named: bool,
+) -> (Option<String>, Option<(NodeId, String)>) {
+    (
+        fix(condition, observed, config, named),
+        command(condition, observed, config),
+    )
+}
+
+/// The command that the words of [`fix`] name.
+fn command(condition: &Condition, observed: &Observed, config: &Config) -> Option<(NodeId, String)> {
+    let (node, container) = match condition {
+        Condition::NameFree(n, c) => {
+            let found = observed.node(*n)?.containers.value()?.named(c)?;
+            (*n, (!ours(config, found)).then_some(c)?)
+        }
+        Condition::ContainerRuns(n) | Condition::StartLost(n) | Condition::RayListens(n) => {
+            if there(observed, config, *n) == Some(false) {
+                return None;
+            }
+            (*n, &config.container.name)
+        }
+        Condition::RayMember(n) | Condition::WrongAddress(n) => {
+            if stray(observed, config, *n) || no_head(observed, config) {
+                return None;
+            }
+            (*n, &config.container.name)
+        }
+        Condition::NodeReachable(_)
+        | Condition::FabricAddressPresent(_)
+        | Condition::ImagePresent(_)
+        | Condition::ImagesEqual
+        | Condition::VersionsEqual
+        | Condition::PortFree(..)
+        | Condition::GpuFree(_)
+        | Condition::RayComplete
+        | Condition::ModelListed
+        | Condition::WrongModel
+        | Condition::ServeLost
+        | Condition::Healthy
+        | Condition::TokenSeen
+        | Condition::ContainerGone(_)
+        | Condition::StartUnderWay(_)
+        | Condition::ServeUnderWay
+        | Condition::ServeGone
+        | Condition::VerbEnded(_)
+        | Condition::VerbFailed(_) => return None,
+    };
+    Some((node, format!("{} logs {}", config.container.docker, quote(container))))
+}
 
 /// What to do, when it is known. `named` tells whether the logs hold a line that names a failure: nobody is sent to look for one that isn't there.
 #[must_use]

@@ -135,7 +135,7 @@ fn beside_steps(machine: &Machine) -> Option<&'static str> {
     }
     match machine.outcome() {
         None => Some("Esc hides the steps and the run goes on; r shows them again"),
-        Some(RunOutcome::Failed) => Some("the step says why; y copies the cure, if one is known; U plans anew"),
+        Some(RunOutcome::Failed) => Some("the step says why; y copies the command, if one is known; U plans anew"),
         Some(RunOutcome::Unknown) => Some("nobody knows how the step ended; U looks at the cluster and plans anew"),
         Some(RunOutcome::Done | RunOutcome::Aborted) => None,
     }

@@ -1,11 +1,13 @@
 //! What is wrong is said once, where it is read best, and leaves the rest of the screen as it is.
 
 use bringup::domain::command::Exit;
-use bringup::domain::intent::{Mode, Pane};
+use bringup::domain::effect::{Effect, RunOutcome};
+use bringup::domain::event::{Event, EventKind};
+use bringup::domain::intent::{Intent, Mode, Pane};
 use bringup::domain::link::{LinkError, LinkErrorKind, LinkState};
 use bringup::domain::serving::{ServeFacts, ServeProcess};
 use bringup::domain::sockets::{Listener, SocketFacts};
-use bringup::domain::{NodeId, When};
+use bringup::domain::{NodeId, Source, When};
 use bringup::model::State;
 use bringup::model::state::{LastError, ServingState};
 
@@ -192,4 +194,59 @@ fn a_jump_host_that_is_down_is_said_once_with_the_nodes_behind_it() {
     let text = shot(&own, &Default::default(), (120, 40)).text();
     assert!(text.contains("behind it: spark-1 "), "{text}");
     assert!(text.contains("spark-2 refused every key"), "{text}");
+}
+
+/// What `y` copies, and what the screen says to it.
+fn copied(mut state: State) -> (Vec<String>, String) {
+    let event = Event {
+        source: Source::Operator,
+        at: NOW,
+        kind: EventKind::Intent(Intent::Copy),
+    };
+    let effects = bringup::model::update(&mut state, event);
+    let copied = effects.into_iter().filter_map(|effect| match effect {
+        Effect::Copy(text) => Some(text),
+        _ => None,
+    });
+    (copied.collect(), words(&state, (120, 40)))
+}
+
+#[test]
+fn of_a_failed_step_a_line_for_the_operators_own_shell_is_copied_or_nothing_and_that_is_said() {
+    // Words alone: a shell would run what stands between their backticks.
+    let mut state = known();
+    state.screen.mode = Mode::Run;
+    run_until(&mut state, Exit::Code(1), &["ValueError: Malformed host: "]);
+    assert!(words(&state, (120, 40)).contains("fix: "));
+    let (lines, said) = copied(state);
+    assert_eq!(lines, Vec::<String>::new());
+    assert!(said.contains("no command is known for this: the fix is text"), "{said}");
+    // The step knows the command that its words name: the head's container runs, and Ray in it does not listen.
+    let mut config = example();
+    config.limits.head = std::time::Duration::from_secs(5);
+    let mut state = known();
+    state.config = std::sync::Arc::new(config);
+    state.screen.mode = Mode::Run;
+    run_until(&mut state, Exit::Code(0), &[]);
+    assert_eq!(
+        state.run.as_ref().and_then(|run| run.outcome()),
+        Some(RunOutcome::Failed)
+    );
+    let shown = words(&state, (120, 40));
+    assert!(
+        shown.contains("fix: `docker logs vllm-qwen35` on spark-1 says why"),
+        "{shown}"
+    );
+    let (lines, _) = copied(state);
+    let [line] = &lines[..] else { panic!("{lines:?}") };
+    assert!(
+        line.starts_with("ssh ") && line.ends_with(" 'docker logs vllm-qwen35'"),
+        "{line}"
+    );
+    // Nothing has failed.
+    let mut state = known();
+    state.screen.mode = Mode::Run;
+    let (lines, said) = copied(state);
+    assert_eq!(lines, Vec::<String>::new());
+    assert!(said.contains("there is no command to copy here"), "{said}");
 }

@@ -7,7 +7,7 @@ use crate::domain::step::{Failure, StepOutcome};
 use crate::domain::{NodeId, Stamp};
 
 use super::super::condition::Condition;
-use super::super::fix::fix;
+use super::super::fix::cure;
 use super::super::judge::judge;
 use super::{ADOPT, CHECK_LIMIT, Do, ENOUGH, End, Machine, Phase, Scene};
 
@@ -176,14 +176,18 @@ pub(super) fn failure_of(bad: &[(Condition, Verdict)], scene: Scene<'_>) -> Fail
     }
     expecteds.dedup();
     seens.dedup();
+    let (fix, command) = bad
+        .iter()
+        .map(|(c, _)| cure(c, scene.observed, scene.config, scene.names_failure()))
+        .find(|(fix, _)| fix.is_some())
+        .unwrap_or_default();
     Failure {
         what: whats.join("; "),
         seen: seens.join("; "),
         expected: expecteds.join("; "),
         lines: Vec::new(),
-        fix: bad
-            .iter()
-            .find_map(|(c, _)| fix(c, scene.observed, scene.config, scene.names_failure())),
+        fix,
+        command,
         after: Duration::ZERO,
     }
 }

@@ -206,6 +206,7 @@ fn failed(planned: &PlannedCommand, done: &CommandDone, config: &Config, rules: 
         expected: "exit code 0".to_owned(),
         lines: Vec::new(),
         fix: diagnose::advice(config, rules, planned.node, done.stderr.iter()),
+        command: None,
         after: Duration::ZERO,
     };
     let lines = if done.stderr.is_empty() {
@@ -225,6 +226,7 @@ fn unnamed() -> Failure {
         expected: "exit code 0".to_owned(),
         lines: Vec::new(),
         fix: None,
+        command: None,
         after: Duration::ZERO,
     }
 }

@@ -9,7 +9,7 @@ use crate::domain::step::{Failure, StepEventKind};
 use crate::domain::time::human;
 
 use super::super::condition::Condition;
-use super::super::fix::fix;
+use super::super::fix::cure;
 use super::super::judge::{explain, judge};
 use super::check::{fails, failure_of};
 use super::command::bound_lines;
@@ -149,12 +149,14 @@ fn broken(watch: &mut Watch, by: &[Condition], scene: Scene<'_>) -> Option<(Opti
                 let again = judge(condition, scene.observed, scene.config, seen_at.plus(BREAK_CONFIRM));
                 if again.holds() {
                     let (seen, expected) = explain(condition, scene.observed, scene.config);
+                    let (fix, command) = cure(condition, scene.observed, scene.config, scene.names_failure());
                     let failure = Failure {
                         what: condition.text(scene.config),
                         seen,
                         expected,
                         lines: Vec::new(),
-                        fix: fix(condition, scene.observed, scene.config, scene.names_failure()),
+                        fix,
+                        command,
                         after: Duration::ZERO,
                     };
                     return Some((condition.node(), failure));

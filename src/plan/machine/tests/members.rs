@@ -84,6 +84,8 @@ fn a_worker_that_joins_and_leaves_fails_the_membership() {
         "container vllm-qwen35 on spark-2 has ended with exit code 1"
     );
     assert!(failure.fix.as_deref().unwrap_or("").contains("docker logs vllm-qwen35"));
+    let command = (WORKER, "docker logs vllm-qwen35".to_owned());
+    assert_eq!(failure.command, Some(command), "what the words name");
     let notes = &world.machine.steps()[1].notes;
     assert!(
         notes.iter().any(|n| n.starts_with("it held and holds no longer")),
