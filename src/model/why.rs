@@ -140,13 +140,10 @@ const TOGETHER: Duration = Duration::from_secs(3);
 
 /// Whether a jump host before a silent node fell silent with it, or before: then nobody knows how the node is.
 pub(super) fn silent_with_its_hop(state: &State, node: NodeId) -> bool {
-    let (jump, own) = (&state.config.ssh.jump, state.config.node(node));
     let Some(LinkState::Silent { since }) = state.observed.node(node).map(|seen| &seen.link) else {
         return false;
     };
-    let first = own.and_then(|node| node.via);
-    let chain = std::iter::successors(first, |hop| jump.get(hop.index())?.via);
-    chain.take(jump.len()).any(|hop| {
+    way_to(state, node).any(|hop| {
         let hop = state.hops.get(hop.index());
         matches!(hop, Some(LinkState::Silent { since: hop }) if *hop <= since.plus(TOGETHER))
     })
@@ -193,11 +190,15 @@ pub fn held_up_by(state: &State, node: NodeId) -> Option<HopId> {
         LinkState::Idle | LinkState::Connecting | LinkState::Asking => last.map(|l| &l.error),
     };
     error.filter(|error| error.kind == LinkErrorKind::ViaDown)?;
-    let jump = &state.config.ssh.jump;
-    let before = |hop: &HopId| jump.get(hop.index())?.via;
-    let way = std::iter::successors(state.config.node(node)?.via, before).take(jump.len());
     let down = |hop: &HopId| state.hop_errors.get(hop.index()).is_some_and(Option::is_some);
-    way.filter(down).last()
+    way_to(state, node).filter(down).last()
+}
+
+/// The jump hosts on the way to a node, the nearest to it first.
+fn way_to(state: &State, node: NodeId) -> impl Iterator<Item = HopId> + '_ {
+    let jump = &state.config.ssh.jump;
+    let nearest = state.config.node(node).and_then(|node| node.via);
+    std::iter::successors(nearest, |hop| jump.get(hop.index())?.via).take(jump.len())
 }
 
 /// The nodes that a jump host keeps from being reached, by their names.

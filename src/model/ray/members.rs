@@ -328,10 +328,10 @@ pub fn current(state: &State, now: Stamp) -> bool {
 /// Up to when the membership is known to be as it is: now, or when it was read where nobody can tell what it is now.
 fn until(state: &State, now: Now) -> Now {
     let age = state.observed.ray.age(now.stamp).filter(|_| !current(state, now.stamp));
-    let age = millis(age.unwrap_or_default());
+    let age = age.unwrap_or_default();
     Now {
-        stamp: Stamp(now.stamp.0.saturating_sub(age)),
-        wall: Wall(now.wall.0.saturating_sub(age)),
+        stamp: now.stamp.minus(age),
+        wall: Wall(now.wall.0.saturating_sub(millis(age))),
     }
 }
 
